@@ -49,34 +49,37 @@ impl Listener for UnixListener {
     }
 }
 
-/// Serves the connections of `listener` until `stop`, at most `n_seats` at a time; others wait in
+/// Serves the connections of `listener` until `stop`, at most `n_permits` at a time; others wait in
 /// the backlog. Each is served in a task that `tasks` tracks. Cancel safe: a connection that was
 /// not accepted yet stays in the backlog.
 pub async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
     listener: L,
-    n_seats: usize,
+    n_permits: usize,
     pulse: LoopPulse,
     stop: CancellationToken,
     tasks: TaskTracker,
     serve: impl Fn(L::Stream) -> F,
 ) {
-    let seats = Arc::new(Semaphore::new(n_seats));
+    let permits = Arc::new(Semaphore::new(n_permits));
     let mut heartbeat = time::interval(defaults::PULSE);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = heartbeat.tick() => pulse.beat(),
-            accepted = seated(&listener, &seats) => match accepted {
-                Ok((stream, seat)) => {
+            accepted = accept_one(&listener, &permits) => match accepted {
+                Ok((stream, permit)) => {
                     let served = serve(stream);
                     tasks.spawn(async move {
                         served.await;
-                        drop(seat);
+                        drop(permit);
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections for a moment");
+                    tracing::warn!(
+                        %error,
+                        "cannot accept a connection, metamcp tries again: {error}"
+                    );
                     time::sleep(defaults::ACCEPT_PAUSE).await;
                 }
             },
@@ -84,11 +87,11 @@ pub async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
     }
 }
 
-async fn seated<L: Listener>(
+async fn accept_one<L: Listener>(
     listener: &L,
-    seats: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
 ) -> io::Result<(L::Stream, OwnedSemaphorePermit)> {
     // The permit comes first: without one, the connection stays in the backlog.
-    let seat = Arc::clone(seats).acquire_owned().await.expect("the semaphore is never closed");
-    Ok((listener.next().await?, seat))
+    let permit = Arc::clone(permits).acquire_owned().await.expect("the semaphore is never closed");
+    Ok((listener.next().await?, permit))
 }

@@ -48,7 +48,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn chance_shortens_a_pause_by_at_most_a_half(chances in proptest::collection::vec(0.0..1.0, 0..20)) {
+        fn chance_shortens_a_pause_by_half_at_most(chances in proptest::collection::vec(0.0..1.0, 0..20)) {
             let (mut longest, mut shortened) = (new(), new());
             for chance in chances {
                 let (envelope, pause) = (longest.pause(1.0), shortened.pause(chance));

@@ -16,7 +16,7 @@ use sha2::Sha256;
 use crate::config::{TokenLocation, defaults, secret::SecretError};
 
 /// The HMAC with a random key of this process; without the key, a tag reveals nothing.
-static BLANK: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
+static KEYED_HMAC: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
     let mut key = [0; TAG_BYTES];
     getrandom::fill(&mut key).expect("a system without randomness runs no service");
     Hmac::new_from_slice(&key).expect("a key may have any length")
@@ -28,35 +28,33 @@ const TAG_BYTES: usize = 32;
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The token cannot be read.
-    #[error("read `listen.token`")]
+    #[error("cannot read `listen.token`")]
     Reference(#[source] SecretError),
     /// The token is short enough to be guessed.
     #[error(
-        "`{place}`, the token of clients, has {n_bytes} characters and needs at least {}",
+        "`{location}`, the token of clients, has {n_bytes} characters and needs at least {}",
         defaults::TOKEN_BYTES_MIN
     )]
     TooShort {
         /// The location of the token.
-        place: TokenLocation,
+        location: TokenLocation,
         /// The number of characters it has.
         n_bytes: usize,
     },
     /// The token is longer than a client could send.
     #[error(
-        "`{place}`, the token of clients, has more than {} characters",
+        "`{location}`, the token of clients, has more than {} characters",
         defaults::TOKEN_BYTES_MAX
     )]
     TooLong {
         /// The location of the token.
-        place: TokenLocation,
+        location: TokenLocation,
     },
     /// The token has a character that no client could send.
-    #[error(
-        "`{place}`, the token of clients, has a character that is no letter, digit or sign of ASCII"
-    )]
+    #[error("`{location}`, the token of clients, has a character that is not printable ASCII")]
     Unprintable {
         /// The location of the token.
-        place: TokenLocation,
+        location: TokenLocation,
     },
 }
 
@@ -66,7 +64,7 @@ impl TokenError {
         match self {
             Self::Reference(error) => error.hint(),
             Self::TooShort { .. } | Self::TooLong { .. } | Self::Unprintable { .. } => {
-                "Make one with `openssl rand -hex 32`: a token is one line without spaces."
+                "Generate a token with `openssl rand -hex 32`: it is one line without spaces."
             }
         }
     }
@@ -83,30 +81,32 @@ impl BearerToken {
     ///
     /// [`TokenError`] names the location and the mistake.
     pub fn load_configured(
-        place: Option<&TokenLocation>,
+        location: Option<&TokenLocation>,
         credentials: Option<&Path>,
     ) -> Result<Option<Self>, TokenError> {
-        let Some(place) = place else { return Ok(None) };
-        let text = place.resolve(credentials).map_err(TokenError::Reference)?;
-        let place = || place.clone();
+        let Some(location) = location else { return Ok(None) };
+        let text = location.resolve(credentials).map_err(TokenError::Reference)?;
+        let location = || location.clone();
         match text.len() {
             n_bytes if n_bytes > defaults::TOKEN_BYTES_MAX => {
-                Err(TokenError::TooLong { place: place() })
+                Err(TokenError::TooLong { location: location() })
             }
             _ if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                Err(TokenError::Unprintable { place: place() })
+                Err(TokenError::Unprintable { location: location() })
             }
             n_bytes if n_bytes < defaults::TOKEN_BYTES_MIN => {
-                Err(TokenError::TooShort { place: place(), n_bytes })
+                Err(TokenError::TooShort { location: location(), n_bytes })
             }
-            _ => Ok(Some(Self(BLANK.clone().chain_update(text).finalize().into_bytes().into()))),
+            _ => {
+                Ok(Some(Self(KEYED_HMAC.clone().chain_update(text).finalize().into_bytes().into())))
+            }
         }
     }
 
     /// Returns whether a client sent this token, in a time that reveals nothing about its content.
     pub fn matches(&self, sent: &[u8]) -> bool {
         sent.len() <= defaults::TOKEN_BYTES_MAX
-            && BLANK.clone().chain_update(sent).verify_slice(&self.0).is_ok()
+            && KEYED_HMAC.clone().chain_update(sent).verify_slice(&self.0).is_ok()
     }
 
     /// Returns a number that identifies the token within this process without revealing it.
@@ -117,7 +117,7 @@ impl BearerToken {
 
 impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token")
+        f.write_str("BearerToken")
     }
 }
 
@@ -151,20 +151,20 @@ mod tests {
     fn read(content: &[u8]) -> Result<BearerToken, TokenError> {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::write(directory.path().join("t"), content).expect("written");
-        let place = parsed("[listen]\ntoken = \"credential:t\"\n").listen.token;
-        let token = BearerToken::load_configured(place.as_ref(), Some(directory.path()))?;
+        let location = parsed("[listen]\ntoken = \"credential:t\"\n").listen.token;
+        let token = BearerToken::load_configured(location.as_ref(), Some(directory.path()))?;
         Ok(token.expect("one is asked for"))
     }
 
     #[test]
-    fn a_token_is_known_whole_and_no_part_of_it() {
+    fn a_token_matches_only_as_a_whole() {
         let token = read(b"0123456789abcdef\n").expect("long enough");
         assert!(token.matches(b"0123456789abcdef"));
         for sent in [&b""[..], b"0123456789abcde", b"0123456789abcdef ", b"0123456789abcdeF"] {
             assert!(!token.matches(sent), "{sent:?}");
         }
         assert!(!token.matches(&[b'a'; defaults::TOKEN_BYTES_MAX + 1]));
-        assert_eq!(format!("{token:?}"), "Token");
+        assert_eq!(format!("{token:?}"), "BearerToken");
         assert!(BearerToken::load_configured(None, None).expect("nothing to read").is_none());
     }
 
@@ -172,29 +172,29 @@ mod tests {
     fn a_guessable_or_unsendable_token_is_refused_without_being_quoted() {
         let longest = [b'a'; defaults::TOKEN_BYTES_MAX];
         assert!(read(&longest).expect("not too long").matches(&longest));
-        for (content, told) in [
+        for (content, expected) in [
             (
                 &b"hunter2"[..],
                 "`credential:t`, the token of clients, has 7 characters and needs at least 16",
             ),
             (b"", "has 0 characters"),
-            (b"hunter2 hunter2 hunter2", "has a character that is no"),
-            (b"hunter2hunter2hunter2\r\n", "has a character that is no"),
-            (b"hunter2hunter2hunter2\n\n", "has a character that is no"),
-            ("hunter2hunter2hünter2".as_bytes(), "has a character that is no"),
+            (b"hunter2 hunter2 hunter2", "has a character that is not printable"),
+            (b"hunter2hunter2hunter2\r\n", "has a character that is not printable"),
+            (b"hunter2hunter2hunter2\n\n", "has a character that is not printable"),
+            ("hunter2hunter2hünter2".as_bytes(), "has a character that is not printable"),
             (&[b'a'; defaults::TOKEN_BYTES_MAX + 1], "has more than 4096 characters"),
             (b"\xff\xffhunter2hunter2hunter2", "read `listen.token`"),
         ] {
-            let error = read(content).expect_err(told);
+            let error = read(content).expect_err(expected);
             let text = crate::error_report::chain(&error);
-            assert!(text.contains(told), "{text}");
+            assert!(text.contains(expected), "{text}");
             assert!(!text.contains("hunter2") && !format!("{error:?}").contains("hunter2"));
             assert!(error.hint().ends_with('.'));
         }
     }
 
     #[test]
-    fn another_token_is_told_from_the_same_one() {
+    fn replacing_the_token_reports_whether_it_differs() {
         let (one, other) = (read(b"0123456789abcdef"), read(b"0123456789abcdeg"));
         let (one, other) = (one.expect("good"), other.expect("good"));
         let current = CurrentToken::new(Some(one));

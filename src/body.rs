@@ -191,19 +191,18 @@ pub async fn read_whole<B: Body<Data = Bytes> + Unpin>(
     held.count(all.freeze()).map_err(BodyReadError::NoMemory)
 }
 
-/// Reads and discards a body for at most `patience`. Returns whether it was read to its end. Cancel
+/// Reads and discards a body for at most `timeout`. Returns whether it was read to its end. Cancel
 /// safe.
-pub async fn discard<B: Body + Unpin>(body: &mut B, patience: Duration) -> bool {
+pub async fn discard<B: Body + Unpin>(body: &mut B, timeout: Duration) -> bool {
     let reading = async {
-        loop {
-            match body.frame().await {
-                Some(Ok(_)) => {}
-                Some(Err(_)) => return false,
-                None => return true,
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                return false;
             }
         }
+        true
     };
-    time::timeout(patience, reading).await.unwrap_or(false)
+    time::timeout(timeout, reading).await.unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_message_goes_out_in_pieces() {
+    fn a_large_message_is_sent_in_frames_of_limited_size() {
         let message = Bytes::from(vec![b'x'; 3 * FRAME_BYTES_MAX + 1]);
         let lengths: Vec<usize> = OutgoingBody::from(message).map(|piece| piece.len()).collect();
         assert_eq!(lengths, [FRAME_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MAX, 1]);
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_of_no_use_is_read_to_its_end_or_not() {
+    async fn discarding_a_body_reports_whether_its_end_was_reached() {
         assert!(discard(&mut incoming(&["abc", "def"]), Duration::from_secs(1)).await);
         assert!(!discard(&mut incoming(&["abc", "!"]), Duration::from_secs(1)).await);
         let mut endless = StreamBody::new(stream::pending::<Result<Frame<Bytes>, ()>>());
@@ -282,8 +281,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pieces_go_out_in_their_order_and_the_length_is_known() {
-        let pieces = ByteChunks::One("bc".into()).wrapped_in(b"a", b"d");
+    async fn a_body_sends_its_chunks_in_order_and_declares_its_length() {
+        let pieces = ByteChunks::Many(vec!["a".into(), "bc".into(), "d".into()]);
         let mut body = OutgoingBody::from(pieces);
         assert_eq!(Body::size_hint(&body).exact(), Some(4));
         assert_eq!(

@@ -36,15 +36,15 @@ pub struct Breaker {
     state: State,
     /// The number of failures since the last success.
     failures: u32,
-    /// The incidents among these failures.
-    incidents: VecDeque<Counted>,
+    /// The incidents among these failures, each with the number of failures up to it.
+    incidents: VecDeque<(BreakerIncident, u64)>,
     /// The number of failures ever counted.
     n_counted: u64,
     /// The number of trips. Requests admitted before the last trip are ignored.
     trips: u64,
     n_probes: u64,
     last_fault: Option<Fault>,
-    users: RecentClients,
+    clients: RecentClients,
     /// The clients with timeouts among the failures, and the number of those.
     timeouts: Vec<(Holder, u32)>,
 }
@@ -86,13 +86,6 @@ pub enum BreakerIncident {
     Connection(u64),
     /// The connection attempt with this number failed, for all its waiters.
     Dial(u64),
-}
-
-/// An incident, and the number of failures up to it.
-#[derive(Clone, Copy, Debug)]
-struct Counted {
-    incident: BreakerIncident,
-    number: u64,
 }
 
 /// The change that a report has caused.
@@ -151,19 +144,17 @@ impl Breaker {
             trips: 0,
             n_probes: 0,
             last_fault: None,
-            users: RecentClients::default(),
+            clients: RecentClients::default(),
             timeouts: Vec::new(),
         }
     }
 
-    /// Admits a request of `holder`, or returns the time until one may pass. After exactly that
-    /// time it does.
-    ///
-    /// If a probe has no outcome within a cooldown, another one may pass.
+    /// Admits a request of `holder`. If a probe has no outcome within a cooldown, another one may
+    /// pass.
     ///
     /// # Errors
     ///
-    /// The longest time until a probe may pass.
+    /// The time after which a probe may pass.
     pub fn admit(&mut self, holder: Holder, now: Duration) -> Result<BreakerTicket, Duration> {
         let probe = match self.state {
             State::Passing => None,
@@ -176,13 +167,13 @@ impl Breaker {
                 Some(self.n_probes)
             }
         };
-        self.users.note(holder, now);
+        self.clients.note(holder, now);
         Ok(BreakerTicket { holder, trips: self.trips, n_counted: self.n_counted, probe })
     }
 
     /// Records that a request was answered.
     pub fn succeeded(&mut self, ticket: &BreakerTicket, now: Duration) -> BreakerChange {
-        self.users.note(ticket.holder, now);
+        self.clients.note(ticket.holder, now);
         if ticket.trips != self.trips {
             return BreakerChange::Nothing;
         }
@@ -203,25 +194,19 @@ impl Breaker {
         incident: Option<BreakerIncident>,
         now: Duration,
     ) -> BreakerChange {
+        if fault != Fault::Cancelled {
+            self.last_fault = Some(fault);
+        }
         match fault {
-            Fault::Cancelled => {
-                self.cancelled(ticket, now);
-                return BreakerChange::Nothing;
-            }
-            // The server is reachable, but it is unknown whether it works.
-            Fault::Auth => {
-                self.last_fault = Some(fault);
+            // After `Auth`, the server is reachable, but it is unknown whether it works.
+            Fault::Cancelled | Fault::Auth => {
                 self.cancelled(ticket, now);
                 return BreakerChange::Nothing;
             }
             // The server has responded.
-            Fault::Protocol => {
-                self.last_fault = Some(fault);
-                return self.succeeded(ticket, now);
-            }
+            Fault::Protocol => return self.succeeded(ticket, now),
             Fault::Offline | Fault::Http | Fault::StdioExit | Fault::Other => {}
         }
-        self.last_fault = Some(fault);
         if ticket.trips != self.trips {
             return BreakerChange::Nothing;
         }
@@ -293,7 +278,7 @@ impl Breaker {
         self.failures = self.failures.saturating_add(1);
         self.n_counted += 1;
         if let Some(incident) = incident.filter(|_| !is_timeout) {
-            self.incidents.push_back(Counted { incident, number: self.n_counted });
+            self.incidents.push_back((incident, self.n_counted));
             if self.incidents.len() > defaults::INCIDENTS_KEPT {
                 self.incidents.pop_front();
             }
@@ -311,7 +296,7 @@ impl Breaker {
     /// breaker while another client uses the server.
     fn count_timeout(&mut self, holder: Holder, now: Duration) -> bool {
         let threshold = self.settings.failure_threshold;
-        // Such a breaker never trips and need not know the clients.
+        // Such a breaker never trips and needs no clients.
         if threshold == 0 {
             return true;
         }
@@ -319,7 +304,7 @@ impl Breaker {
         let place = self.timeouts.iter().position(|(known, _)| *known == holder);
         let n_timeouts = place.map_or(0, |place| self.timeouts[place].1);
         if n_timeouts + 1 >= threshold
-            && self.users.has_other_client(holder, now.saturating_sub(self.settings.cooldown))
+            && self.clients.has_other_client(holder, now.saturating_sub(self.settings.cooldown))
         {
             return false;
         }
@@ -333,22 +318,13 @@ impl Breaker {
     /// Returns whether the incident was counted while the request ran or waited. A later request
     /// has met a new incident: an upstream may break off one answer after the other.
     fn is_known(&self, incident: BreakerIncident, ticket: &BreakerTicket) -> bool {
-        self.incidents.iter().any(|counted| {
-            let ran_meanwhile = ticket.n_counted < counted.number;
-            match (counted.incident, incident) {
+        self.incidents.iter().any(|(known, number)| {
+            let is_same = *known == incident;
+            let ran_meanwhile = ticket.n_counted < *number;
+            match (known, incident) {
                 // Retries after the same failed attempt may meet different second failures.
-                (BreakerIncident::Dial(known), BreakerIncident::Dial(met)) => {
-                    known == met || ran_meanwhile
-                }
-                (BreakerIncident::Connection(known), BreakerIncident::Connection(met)) => {
-                    known == met && ran_meanwhile
-                }
-                (
-                    BreakerIncident::Dial(_)
-                    | BreakerIncident::Connection(_)
-                    | BreakerIncident::Timeout,
-                    _,
-                ) => false,
+                (BreakerIncident::Dial(_), BreakerIncident::Dial(_)) => is_same || ran_meanwhile,
+                _ => is_same && ran_meanwhile,
             }
         })
     }

@@ -41,10 +41,10 @@ pub type StopFlag = Arc<AtomicBool>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {
     /// Too many jobs wait, and this one belongs to the account with the most.
-    #[error("too many computations wait")]
+    #[error("too many computations wait already")]
     Full,
     /// The job panicked, which is a bug.
-    #[error("the computation failed")]
+    #[error("the computation crashed")]
     Panicked,
 }
 
@@ -101,24 +101,20 @@ impl State {
 }
 
 /// A guard that sets the flag of a job when its caller is gone.
-struct Asker(StopFlag);
+struct StopOnDrop(StopFlag);
 
-impl Drop for Asker {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 impl ComputePool {
-    /// Runs `work` for `holder`.
+    /// Runs `work` for `holder`. If dropped, the work does not start, or its flag is set.
     ///
     /// # Errors
     ///
     /// [`ComputeError`] if there is no outcome.
-    ///
-    /// # Cancel safety
-    ///
-    /// If dropped, the work does not start, or its flag is set.
     pub async fn run<T: Send + 'static>(
         self,
         holder: Holder,
@@ -133,10 +129,6 @@ impl ComputePool {
     /// # Errors
     ///
     /// [`ComputeError`] if it panics, or no thread can be started.
-    ///
-    /// # Cancel safety
-    ///
-    /// See [`ComputePool::run`].
     pub async fn run_on_answer<T: Send + 'static>(
         self,
         holder: Holder,
@@ -151,20 +143,20 @@ impl ComputePool {
         queue: JobQueue,
         work: impl FnOnce(&StopFlag) -> T + Send + 'static,
     ) -> Result<T, ComputeError> {
-        let asker = Asker(Arc::default());
+        let stop = StopOnDrop(Arc::default());
         let (sender, outcome) = oneshot::channel();
-        let flag = Arc::clone(&asker.0);
+        let flag = Arc::clone(&stop.0);
         let job = Box::new(move || {
             if flag.load(Ordering::Relaxed) {
                 return;
             }
             // The caller gets the error, and no other code sees the inconsistent state.
             let worked = catch_unwind(AssertUnwindSafe(|| work(&flag)));
-            let _asker_gone = sender.send(worked.map_err(|_| ComputeError::Panicked));
+            let _caller_gone = sender.send(worked.map_err(|_| ComputeError::Panicked));
         });
         self.submit(holder, queue, job);
         let outcome = outcome.await;
-        drop(asker);
+        drop(stop);
         outcome.unwrap_or(Err(ComputeError::Full))
     }
 
@@ -227,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_there_is_no_room_the_one_with_the_most_jobs_loses_one() {
+    async fn a_full_queue_refuses_a_job_of_the_account_with_the_most() {
         let pool = ComputePool::default();
         let (release, gate) = mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
@@ -258,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_never_refused_its_place() {
+    async fn a_job_on_an_answer_is_never_refused() {
         let pool = ComputePool::default();
         let (release, gate) = mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
@@ -280,12 +272,12 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn a_task_that_reads_for_long_leaves_the_event_loop_to_others() {
+    async fn a_long_read_does_not_block_other_tasks_of_its_event_loop() {
         let (sender, receiver) = mpsc::channel();
         let mut tasks = task::JoinSet::new();
         tasks.spawn(async move {
-            let heard = || receiver.recv_timeout(Duration::from_secs(10)).is_ok();
-            read_in_place(INLINE_BYTES_MAX + 1, heard)
+            let has_received = || receiver.recv_timeout(Duration::from_secs(10)).is_ok();
+            read_in_place(INLINE_BYTES_MAX + 1, has_received)
         });
         // With one worker, this runs only if the reader has released it.
         tasks.spawn(async move { sender.send(()).is_ok() });
@@ -301,30 +293,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_is_told_that_its_asker_has_gone_and_one_that_waits_never_begins() {
+    async fn a_job_without_a_caller_is_stopped_or_never_starts() {
         let pool = ComputePool::default();
-        let (told, hears) = mpsc::channel();
+        let (sender, reports) = mpsc::channel();
         let mut jobs = Vec::new();
         for number in 0..COMPUTE_THREADS_MAX + 1 {
-            let (pool, told) = (pool.clone(), told.clone());
+            let (pool, sender) = (pool.clone(), sender.clone());
             let job = pool.run(holder(1, 1), move |flag| {
-                told.send((number, "begins")).expect("the test listens");
+                sender.send((number, "begins")).expect("the test listens");
                 while !flag.load(Ordering::Relaxed) {
                     thread::yield_now();
                 }
-                told.send((number, "ends")).expect("the test listens");
+                sender.send((number, "ends")).expect("the test listens");
             });
             jobs.push(Box::pin(job));
         }
         for job in &mut jobs {
             assert!(futures_util::poll!(job.as_mut()).is_pending());
         }
-        let first = hears.recv_timeout(Duration::from_secs(10)).expect("one begins");
+        let first = reports.recv_timeout(Duration::from_secs(10)).expect("one begins");
         assert_eq!(first.1, "begins");
         drop(jobs);
-        drop(told);
-        let all: Vec<_> = std::iter::once(first).chain(hears.iter()).collect();
+        drop(sender);
+        let all: Vec<_> = std::iter::once(first).chain(reports.iter()).collect();
         assert!(all.iter().all(|(number, _)| *number < COMPUTE_THREADS_MAX), "{all:?}");
-        assert_eq!(all.iter().filter(|told| told.1 == "begins").count() * 2, all.len(), "{all:?}");
+        assert_eq!(
+            all.iter().filter(|report| report.1 == "begins").count() * 2,
+            all.len(),
+            "{all:?}"
+        );
     }
 }

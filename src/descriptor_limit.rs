@@ -13,17 +13,12 @@ static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 /// Raises the soft limit to the hard one.
 pub fn raise_limit() {
     let inherited = *INHERITED.get_or_init(|| getrlimit(Resource::Nofile));
-    let raised = Rlimit { current: inherited.maximum, ..inherited };
-    match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => tracing::debug!(
-            from = inherited.current,
-            to = raised.current,
-            "soft limit of descriptors raised"
-        ),
+    let (from, to) = (inherited.current, inherited.maximum);
+    match setrlimit(Resource::Nofile, Rlimit { current: to, ..inherited }) {
+        Ok(()) => tracing::debug!(from, to, "limit of descriptors raised from {from:?} to {to:?}"),
         Err(error) => tracing::warn!(
             %error,
-            "cannot raise the soft limit of descriptors ({:?}): fewer clients are served at a time",
-            inherited.current
+            "limit of descriptors stays at {from:?}, so metamcp serves fewer clients at a time: {error}"
         ),
     }
 }
@@ -35,7 +30,8 @@ pub fn restore(pid: Pid) {
         && let Err(error) = prlimit(Some(pid), Resource::Nofile, *inherited)
     {
         // The process has ended, or belongs to another user by now.
-        tracing::debug!(%error, pid = pid.as_raw_nonzero(), "child keeps the raised limit of descriptors");
+        let pid = pid.as_raw_nonzero();
+        tracing::debug!(%error, pid, "child {pid} keeps the raised limit of descriptors: {error}");
     }
 }
 

@@ -16,3 +16,8 @@ pub fn chain(error: &dyn Error) -> String {
     }
     text
 }
+
+/// Formats a quotation to append to a sentence; empty without a quotation.
+pub fn appended(quote: &str) -> String {
+    if quote.is_empty() { String::new() } else { format!(": {quote}") }
+}

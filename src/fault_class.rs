@@ -74,14 +74,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_of_the_seven_count() {
+    fn four_of_the_seven_fault_classes_count() {
         let counting: Vec<&str> =
             Fault::ALL.into_iter().filter(|fault| fault.counts()).map(Fault::name).collect();
         assert_eq!(counting, ["offline", "http", "stdio-exit", "other"]);
     }
 
     #[test]
-    fn a_fault_is_written_as_it_is_named() {
+    fn a_fault_serializes_as_its_name() {
         for fault in Fault::ALL {
             let written = serde_json::to_value(fault).expect("a word");
             assert_eq!(written, fault.name());
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_a_matter_of_credentials_of_http_or_of_neither() {
+    fn a_status_belongs_to_the_auth_http_or_other_class() {
         let faults = [401, 403, 400, 404, 429, 500, 502, 503, 204, 302]
             .map(|status| Fault::of_status(StatusCode::from_u16(status).expect("a status")).name());
         let expected =

@@ -22,10 +22,10 @@ const DRAFT: &str = ".metamcp";
 #[derive(Debug, thiserror::Error)]
 pub enum FileReadError {
     /// The system reports an error.
-    #[error("it cannot be read: {0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
     /// The file is a link, not regular, of another user, or writable for others.
-    #[error("it is not a file of ours")]
+    #[error("it is not a regular file, or another user owns it or can write it")]
     NotOurs,
     /// The file is too large.
     #[error("it has more than {0} bytes")]
@@ -70,8 +70,8 @@ pub fn bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 <= bytes_max {
         return Ok(bytes);
     }
-    let told = format!("it has more than {bytes_max} bytes");
-    Err(io::Error::new(io::ErrorKind::FileTooLarge, told))
+    let message = format!("it has more than {bytes_max} bytes");
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, message))
 }
 
 /// Replaces the content of a private file atomically.
@@ -98,7 +98,10 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Ok(path) => {
             let found = fs::metadata(&path)?;
             if !found.is_file() {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "it is not a regular file",
+                ));
             }
             put(&path, bytes, 0o600, Some(found.permissions()))
         }
@@ -115,8 +118,7 @@ pub fn own_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
     named.or_else(home).filter(|path| path.is_absolute())
 }
 
-/// Writes a file next to `path` and renames it. It gets `permissions`, or else `mode` as limited by
-/// the umask.
+/// Writes a file next to `path` and renames it. It gets `permissions`, or `mode` without the umask.
 fn put(
     path: &Path,
     bytes: &[u8],
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_as_it_was_written_last() {
+    fn a_file_is_read_with_its_latest_content() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("made/file");
         assert!(content(&path, 9).expect("nothing there").is_none());
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_for_others_keeps_its_permissions_and_its_place() {
+    fn a_published_file_keeps_its_permissions_and_its_link() {
         let directory = tempfile::tempdir().expect("a directory");
         let (path, link) = (directory.path().join("file"), directory.path().join("link"));
         publish(&path, b"one").expect("written");
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_other_users_may_have_placed_is_not_read() {
+    fn a_file_that_other_users_may_have_written_is_not_read() {
         let directory = tempfile::tempdir().expect("a directory");
         let (path, link) = (directory.path().join("file"), directory.path().join("link"));
         replace(&path, b"text").expect("written");
@@ -239,7 +241,7 @@ mod tests {
         assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1);
     }
     #[test]
-    fn a_draft_is_known_by_its_name() {
+    fn a_draft_is_recognized_by_its_name() {
         let path = draft(Path::new("/d"), "git.catalog");
         assert!(is_draft(path.file_name().and_then(|name| name.to_str()).expect("a name")));
         let alien = ".git.67e5504410b1426f9247bb680e5fe0c8";

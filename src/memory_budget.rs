@@ -7,7 +7,7 @@
 //! messages are not counted.
 //!
 //! If the budget is used up, reclaimable memory is dropped first. Then the answer of an HTTP
-//! upstream waits, its body unread. All other requests are refused: the newest asker gets
+//! upstream waits, its body unread. All other requests are refused: the newest request gets
 //! [`MemoryExhausted`]. A party that holds bytes gets more at once or not at all, unless the
 //! `ledger` proves that it does not wait for itself.
 //!
@@ -34,10 +34,13 @@ use crate::{
 mod cgroup_limit;
 mod ledger;
 mod metered_lines;
+mod reservation;
 
 pub use cgroup_limit::default_max;
 use ledger::{AccountLedger, LedgerDecision, LedgerTicket};
 pub use metered_lines::{MeteredLine, MeteredLines};
+pub use reservation::MemoryReservation;
+use reservation::{AccountShare, CountedBytes};
 
 /// The stable name of the error.
 pub const MEMORY_EXHAUSTED: &str = "MEMORY_EXHAUSTED";
@@ -46,7 +49,7 @@ pub const MEMORY_EXHAUSTED: &str = "MEMORY_EXHAUSTED";
 #[derive(Debug)]
 pub struct MemoryBudget {
     ledger: Mutex<AccountLedger<Waiter>>,
-    comforts: Mutex<Vec<Weak<dyn ReclaimableMemory>>>,
+    reclaimable: Mutex<Vec<Weak<dyn ReclaimableMemory>>>,
 }
 
 type Waiter = oneshot::Sender<Result<MemoryReservation, MemoryExhausted>>;
@@ -55,14 +58,6 @@ type Waiter = oneshot::Sender<Result<MemoryReservation, MemoryExhausted>>;
 pub trait ReclaimableMemory: Send + Sync + std::fmt::Debug {
     /// Drops the cached bytes.
     fn reclaim(&self);
-}
-
-/// Bytes of a budget, given back on drop.
-#[derive(Debug)]
-pub struct MemoryReservation {
-    budget: &'static MemoryBudget,
-    account: Option<Account>,
-    n_bytes: usize,
 }
 
 /// The refusal of bytes that the budget does not have.
@@ -78,7 +73,7 @@ pub struct MemoryExhausted {
     pub used: usize,
     /// The size of the budget.
     pub max: usize,
-    /// The bytes of the asking account, if known.
+    /// The bytes of the requesting account, if known.
     pub own: Option<usize>,
 }
 
@@ -127,20 +122,10 @@ pub fn reserve(
     Ok(reservation)
 }
 
-/// Counts `bytes`, which the budget contains already, for an account while they live, unless they
-/// are few.
-///
-/// # Errors
-///
-/// [`MemoryExhausted`] if the account has so many that the rest is for others.
-pub fn attributed(account: Account, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
-    global().attributed(account, bytes)
-}
-
 impl MemoryExhausted {
     /// The remedy for the caller.
     pub const HINT: &'static str =
-        "Try again later, or ask for less at a time. The operator can raise `service.memory_max`.";
+        "Try again later, or request less at a time. The operator can raise `service.memory_max`.";
 
     /// Returns the error as a client sees it.
     pub fn to_rpc(&self) -> RpcError {
@@ -157,35 +142,22 @@ impl MemoryExhausted {
     /// Returns the figures for the context of an error.
     pub fn context(&self) -> serde_json::Value {
         let Self { wanted, used, max, own } = self;
-        match own {
-            Some(own) => {
-                serde_json::json!({ "used": used, "max": max, "wanted": wanted, "own": own })
-            }
-            None => serde_json::json!({ "used": used, "max": max, "wanted": wanted }),
+        let mut context = serde_json::json!({ "used": used, "max": max, "wanted": wanted });
+        if let Some(own) = own {
+            context["own"] = serde_json::json!(own);
         }
+        context
     }
 }
 
 impl MemoryBudget {
     /// Returns a budget of `max` bytes.
     pub const fn new(max: usize) -> Self {
-        Self { ledger: Mutex::new(AccountLedger::new(max)), comforts: Mutex::new(Vec::new()) }
-    }
-
-    /// Reserves bytes without an account, at once. Do not call it under a lock that a
-    /// [`ReclaimableMemory`] takes.
-    ///
-    /// # Errors
-    ///
-    /// [`MemoryExhausted`] if there is no room for them.
-    pub fn try_reserve(&'static self, wanted: usize) -> Result<MemoryReservation, MemoryExhausted> {
-        let mut reservation = MemoryReservation { budget: self, account: None, n_bytes: 0 };
-        reservation.grow_to(wanted)?;
-        Ok(reservation)
+        Self { ledger: Mutex::new(AccountLedger::new(max)), reclaimable: Mutex::new(Vec::new()) }
     }
 
     /// Reserves bytes of `account` for a party that holds `holds` bytes already. Waits up to
-    /// [`defaults::MEMORY_WAIT`] for them, in the order of the askers. Cancel safe: nothing stays
+    /// [`defaults::MEMORY_WAIT`] for them, in the order of requests. Cancel safe: nothing stays
     /// reserved.
     ///
     /// # Errors
@@ -197,44 +169,47 @@ impl MemoryBudget {
         wanted: usize,
         holds: usize,
     ) -> Result<MemoryReservation, MemoryExhausted> {
-        // New askers do not overtake waiting ones.
+        // New requests do not overtake waiting ones.
         let is_awaited = self.ledger().has_waiters();
         if !is_awaited && self.take(account, wanted) {
             return Ok(MemoryReservation { budget: self, account, n_bytes: wanted });
         }
-        let (asker, granted) = oneshot::channel();
-        let (ticket, decisions) = self.ledger().wait(asker, account, wanted, holds);
+        let (waiter, granted) = oneshot::channel();
+        let (ticket, decisions) = self.ledger().wait(waiter, account, wanted, holds);
         // On drop, bytes granted meanwhile are given back: the receiver is gone by then.
         let _end = EndOfWait { budget: self, ticket };
         self.announce(decisions);
-        let outcome = time::timeout(defaults::MEMORY_WAIT, granted).await;
-        match outcome {
+        match time::timeout(defaults::MEMORY_WAIT, granted).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) | Err(_) => Err(self.refuse(account, wanted)),
         }
     }
 
-    /// Does the work of [`attributed`].
-    fn attributed(&'static self, account: Account, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
+    /// Counts `bytes`, which the budget contains already, for an account while they live, unless
+    /// they are few.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryExhausted`] if the account has so many that the rest is for others.
+    pub fn attributed(
+        &'static self,
+        account: Account,
+        bytes: Bytes,
+    ) -> Result<Bytes, MemoryExhausted> {
         let n_bytes = bytes.len();
-        if n_bytes < defaults::MEMORY_COUNTED_MIN {
-            return Ok(bytes);
-        }
         // metamcp's own bytes count for no account.
-        if account == Account::Service {
+        if n_bytes < defaults::MEMORY_COUNTED_MIN || account == Account::Service {
             return Ok(bytes);
         }
-        // A separate statement, because the following code takes the lock again.
-        let fits = self.ledger().attribute(account, n_bytes);
-        if !fits {
+        let fits = || self.ledger().attribute(account, n_bytes);
+        if !fits() {
             self.reclaim();
-            let fits = self.ledger().attribute(account, n_bytes);
-            if !fits {
+            if !fits() {
                 return Err(self.refuse(Some(account), n_bytes));
             }
         }
-        let share = Share { budget: self, account, n_bytes };
-        Ok(Bytes::from_owner(Counted { bytes, _count: share }))
+        let share = AccountShare { budget: self, account, n_bytes };
+        Ok(Bytes::from_owner(CountedBytes { bytes, _count: share }))
     }
 
     /// Changes the size of the budget.
@@ -243,11 +218,11 @@ impl MemoryBudget {
         self.announce(decisions);
     }
 
-    /// Registers `comfort`, whose bytes are dropped when room is needed.
-    pub fn register_reclaimable(&self, comfort: Weak<dyn ReclaimableMemory>) {
-        let mut comforts = self.comforts.lock().unwrap_or_else(PoisonError::into_inner);
-        comforts.retain(|known| known.strong_count() > 0);
-        comforts.push(comfort);
+    /// Registers `cache`, whose bytes are dropped when room is needed.
+    pub fn register_reclaimable(&self, cache: Weak<dyn ReclaimableMemory>) {
+        let mut reclaimable = self.reclaimable.lock().unwrap_or_else(PoisonError::into_inner);
+        reclaimable.retain(|known| known.strong_count() > 0);
+        reclaimable.push(cache);
     }
 
     /// Returns the total of bytes ever given back.
@@ -257,8 +232,7 @@ impl MemoryBudget {
 
     /// Returns the figures for status output.
     pub fn usage(&self) -> MemoryUsage {
-        let (used_bytes, peak_bytes, max_bytes, refused) = self.ledger().figures();
-        MemoryUsage { used_bytes, peak_bytes, max_bytes, refused }
+        self.ledger().usage()
     }
 
     /// Takes bytes. If they are not free, reclaimable memory is dropped first.
@@ -267,7 +241,7 @@ impl MemoryBudget {
             return true;
         }
         // A request that can never fit must not drop anything.
-        if wanted > self.ledger().figures().2 {
+        if wanted > self.ledger().usage().max_bytes {
             return false;
         }
         self.reclaim();
@@ -275,14 +249,15 @@ impl MemoryBudget {
     }
 
     fn reclaim(&self) {
-        let comforts = self.comforts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        comforts.iter().filter_map(Weak::upgrade).for_each(|comfort| comfort.reclaim());
+        let reclaimable = self.reclaimable.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        reclaimable.iter().filter_map(Weak::upgrade).for_each(|cache| cache.reclaim());
     }
 
     fn refuse(&self, account: Option<Account>, wanted: usize) -> MemoryExhausted {
         let mut ledger = self.ledger();
         ledger.refused();
-        let (used, _, max, n_refused) = ledger.figures();
+        let MemoryUsage { used_bytes: used, max_bytes: max, refused: n_refused, .. } =
+            ledger.usage();
         let own = account.map(|account| ledger.share(account));
         drop(ledger);
         if n_refused.is_power_of_two() {
@@ -292,24 +267,24 @@ impl MemoryBudget {
                 max,
                 own,
                 n_refused,
-                "memory for messages is used up ({used} of {max} bytes): a request is refused; `service.memory_max` is the bound"
+                "memory for messages is used up ({used} of {max} bytes), a request is refused: raise `service.memory_max` if this persists"
             );
         }
         MemoryExhausted { wanted, used, max, own }
     }
 
-    /// Sends decisions to the askers. Bytes for an asker that is gone are given back.
+    /// Sends decisions to the waiters. Bytes for a waiter that is gone are given back.
     fn announce(&'static self, decisions: Vec<LedgerDecision<Waiter>>) {
         for decision in decisions {
-            let (asker, outcome) = match decision {
-                LedgerDecision::Granted(asker, account, n_bytes) => {
-                    (asker, Ok(MemoryReservation { budget: self, account, n_bytes }))
+            let (waiter, outcome) = match decision {
+                LedgerDecision::Granted(waiter, account, n_bytes) => {
+                    (waiter, Ok(MemoryReservation { budget: self, account, n_bytes }))
                 }
-                LedgerDecision::Refused(asker, account, wanted) => {
-                    (asker, Err(self.refuse(account, wanted)))
+                LedgerDecision::Refused(waiter, account, wanted) => {
+                    (waiter, Err(self.refuse(account, wanted)))
                 }
             };
-            let _gone = asker.send(outcome);
+            let _gone = waiter.send(outcome);
         }
     }
 
@@ -319,120 +294,7 @@ impl MemoryBudget {
     }
 }
 
-impl MemoryReservation {
-    /// Returns an empty reservation in the budget of this process, for bytes of `account`.
-    pub fn of(account: Option<Account>) -> Self {
-        // metamcp's own bytes count for no account.
-        let account = account.filter(|account| *account != Account::Service);
-        Self { budget: global(), account, n_bytes: 0 }
-    }
-
-    /// Returns the number of bytes.
-    pub fn n_bytes(&self) -> usize {
-        self.n_bytes
-    }
-
-    /// Grows to `n_bytes`, at once or not at all.
-    ///
-    /// # Errors
-    ///
-    /// [`MemoryExhausted`] if there is no room: the reservation is unchanged.
-    pub fn grow_to(&mut self, n_bytes: usize) -> Result<(), MemoryExhausted> {
-        let more = n_bytes.saturating_sub(self.n_bytes);
-        if more > 0 && !self.budget.take(self.account, more) {
-            return Err(self.budget.refuse(self.account, more));
-        }
-        self.n_bytes += more;
-        Ok(())
-    }
-
-    /// Gives back all but `n_bytes`.
-    pub fn shrink_to(&mut self, n_bytes: usize) {
-        drop(self.split(self.n_bytes.saturating_sub(n_bytes)));
-    }
-
-    /// Shrinks or grows to `n_bytes`.
-    ///
-    /// # Errors
-    ///
-    /// See [`MemoryReservation::grow_to`].
-    pub fn resize(&mut self, n_bytes: usize) -> Result<(), MemoryExhausted> {
-        self.shrink_to(n_bytes);
-        self.grow_to(n_bytes)
-    }
-
-    /// Splits off up to `n_bytes` as a separate reservation.
-    #[must_use]
-    pub fn split(&mut self, n_bytes: usize) -> Self {
-        let n_bytes = n_bytes.min(self.n_bytes);
-        self.n_bytes -= n_bytes;
-        Self { n_bytes, ..*self }
-    }
-
-    /// Adds another reservation of the same budget and account.
-    fn merge(&mut self, mut other: Self) {
-        debug_assert_eq!(self.account, other.account, "the bytes of one account");
-        self.n_bytes += std::mem::take(&mut other.n_bytes);
-    }
-
-    /// Counts `bytes`. An existing reservation that is large enough is used, and the rest of it
-    /// given back.
-    ///
-    /// # Errors
-    ///
-    /// [`MemoryExhausted`] if there is no room for them.
-    pub fn count(&mut self, bytes: Bytes) -> Result<Bytes, MemoryExhausted> {
-        if bytes.len() < defaults::MEMORY_COUNTED_MIN || self.n_bytes < bytes.len() {
-            return counted(self.account, bytes);
-        }
-        let all = self.split(self.n_bytes);
-        Ok(all.attach(bytes))
-    }
-
-    /// Grows to `n_bytes` for a party that holds `holds` other bytes, as [`MemoryBudget::reserve`]
-    /// does. Cancel safe: the reservation is unchanged.
-    ///
-    /// # Errors
-    ///
-    /// See [`MemoryBudget::reserve`]; the reservation is unchanged.
-    pub async fn wait_for(&mut self, n_bytes: usize, holds: usize) -> Result<(), MemoryExhausted> {
-        let more = n_bytes.saturating_sub(self.n_bytes);
-        if more > 0 {
-            let more = self.budget.reserve(self.account, more, holds + self.n_bytes).await?;
-            self.merge(more);
-        }
-        Ok(())
-    }
-
-    /// Ties the reservation to `bytes`: it ends with the last slice of them.
-    #[must_use]
-    pub fn attach(mut self, bytes: Bytes) -> Bytes {
-        if bytes.is_empty() {
-            return bytes;
-        }
-        self.shrink_to(bytes.len());
-        Bytes::from_owner(Counted { bytes, _count: self })
-    }
-}
-
-impl Default for MemoryReservation {
-    /// Returns an empty reservation in the budget of this process, for bytes without an account.
-    fn default() -> Self {
-        Self::of(None)
-    }
-}
-
-impl Drop for MemoryReservation {
-    #[inline]
-    fn drop(&mut self) {
-        if self.n_bytes > 0 {
-            let decisions = self.budget.ledger().free(self.account, self.n_bytes);
-            self.budget.announce(decisions);
-        }
-    }
-}
-
-/// A guard that ends a wait for bytes: if the wait was abandoned, the next asker is served.
+/// A guard that ends a wait for bytes: if the wait was abandoned, the next waiter is served.
 struct EndOfWait {
     budget: &'static MemoryBudget,
     ticket: LedgerTicket,
@@ -445,29 +307,16 @@ impl Drop for EndOfWait {
     }
 }
 
-/// Bytes that were reserved without an account and count for one.
-struct Share {
-    budget: &'static MemoryBudget,
-    account: Account,
-    n_bytes: usize,
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        let decisions = self.budget.ledger().release(self.account, self.n_bytes);
-        self.budget.announce(decisions);
-    }
-}
-
-/// Bytes with the reservation or share that counts them.
-struct Counted<C> {
-    bytes: Bytes,
-    _count: C,
-}
-
-impl<C> AsRef<[u8]> for Counted<C> {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
+#[cfg(test)]
+impl MemoryBudget {
+    /// Reserves bytes without an account, at once.
+    pub(crate) fn try_reserve(
+        &'static self,
+        wanted: usize,
+    ) -> Result<MemoryReservation, MemoryExhausted> {
+        let mut reservation = MemoryReservation { budget: self, account: None, n_bytes: 0 };
+        reservation.grow_to(wanted)?;
+        Ok(reservation)
     }
 }
 

@@ -199,14 +199,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_is_tame_moves_turns_and_hides_nothing() {
+    fn sanitized_text_has_no_control_characters_or_hidden_words() {
         let text = "a\u{1b}[31m b\0\u{7}\r\nc\td\u{202e}e\u{e0041}f\u{85}";
         assert_eq!(sanitize(text), "a [31m b   \nc\td e f ");
         assert!(matches!(sanitize("ä \u{1f642}\n"), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn a_quotation_has_no_secret_no_line_break_and_an_end() {
+    fn a_quoted_text_has_no_secrets_or_line_breaks_and_a_limited_length() {
         let secrets = ["hunter2".to_owned(), "-----BEGIN-----\nMIIEpAIB\n}\n".to_owned()];
         let redactor = Redactor::new(secrets.iter());
         let text = format!("token hunter2\nkey MIIEpAIB }}\u{202e} {}", "ä".repeat(1000));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_again_in_every_encoding_and_beside_others() {
+    fn a_secret_is_redacted_in_every_encoding() {
         let secret = "s3cr\u{e9}t/ä+ word\"x";
         let redactor = Redactor::new([secret.to_owned()].iter());
         let percent = "s3cr%C3%A9t%2F%C3%A4%2B%20word%22x";

@@ -83,7 +83,7 @@ pub fn return_memory() {
         // kernel reads them again when needed.
         let advised = unsafe { madvise(pointer, end - start, Advice::LinuxDontNeed) };
         if let Err(error) = advised {
-            tracing::debug!(%error, "pages of the program stay mapped");
+            tracing::debug!(%error, "unused pages of the program stay in memory: {error}");
         }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn only_code_of_files_is_given_back() {
+    fn only_file_backed_code_is_returned() {
         let of = "7f00-8f00 r-xp 00001000 fe:00 1234    /usr/bin/metamcp";
         assert_eq!(code(of), Some(0x7f00..0x8f00));
         for other in [
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_goes_on_with_code_that_was_given_back() {
+    fn the_program_continues_after_its_code_pages_were_returned() {
         let resident = || {
             let status = fs::read_to_string("/proc/self/status").expect("readable");
             let line = status.lines().find_map(|line| line.strip_prefix("RssFile:"));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_name_says_which_rule_it_breaks() {
+    fn the_error_of_an_invalid_name_states_the_broken_rule() {
         for (bad, rule) in [
             ("", "it is empty"),
             ("a.b", "`.` is not a letter"),

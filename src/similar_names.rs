@@ -31,6 +31,11 @@ pub fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
     near
 }
 
+/// Returns a question about the most similar name, or else `fallback`.
+pub fn did_you_mean(similar: &[String], fallback: &str) -> String {
+    similar.first().map_or_else(|| fallback.to_owned(), |name| format!("Did you mean `{name}`?"))
+}
+
 /// Returns the name in `known` that `name` misspells or abbreviates, if any. It is stricter than
 /// [`nearest`], since `name` may also be intended.
 pub fn misspelt<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -86,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_come_first_and_what_is_far_is_none() {
+    fn similar_names_come_nearest_first_and_different_names_are_left_out() {
         assert_eq!(of("serach", &["search", "fetch", "delete_everything"]), ["search", "fetch"]);
         assert_eq!(of("LOG", &["log", "logs", "blog", "clog"]), ["log", "blog", "clog"]);
         assert_eq!(of("abcdefghij", &["abcdef", "abcde"]), ["abcdef"]);

@@ -42,28 +42,28 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     {
         let mut current = self.current();
         // The sender is gone if the work has panicked.
-        if let Some(flight) = &*current
-            && flight.has_changed().is_ok()
+        if let Some(run) = &*current
+            && run.has_changed().is_ok()
         {
-            return FlightWaiter(flight.clone());
+            return FlightWaiter(run.clone());
         }
         if let Some(outcome) = ready() {
             return FlightWaiter(watch::channel(Some(outcome)).1);
         }
-        let (landed, flight) = watch::channel(None);
-        *current = Some(flight.clone());
+        let (sender, run) = watch::channel(None);
+        *current = Some(run.clone());
         let (this, work) = (Arc::clone(self), work());
         tasks.spawn(async move {
             let outcome = work.await;
             *this.current() = None;
-            landed.send_replace(Some(outcome));
+            sender.send_replace(Some(outcome));
         });
-        FlightWaiter(flight)
+        FlightWaiter(run)
     }
 
     /// Returns whether work is in progress.
-    pub fn is_flying(&self) -> bool {
-        self.current().as_ref().is_some_and(|flight| flight.has_changed().is_ok())
+    pub fn is_running(&self) -> bool {
+        self.current().as_ref().is_some_and(|run| run.has_changed().is_ok())
     }
 
     fn current(&self) -> MutexGuard<'_, Option<watch::Receiver<Option<T>>>> {
@@ -87,10 +87,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_hundred_who_ask_at_once_cause_one_run() {
+    async fn a_hundred_concurrent_callers_cause_one_run() {
         let (tasks, single) = (TaskTracker::new(), SingleFlight::new());
         let runs = Arc::new(AtomicU32::new(0));
-        let seats: Vec<_> = (0..100)
+        let waiters: Vec<_> = (0..100)
             .map(|_| {
                 let runs = Arc::clone(&runs);
                 single.join(
@@ -104,21 +104,21 @@ mod tests {
             })
             .collect();
 
-        for seat in seats {
-            assert_eq!(seat.outcome().await, Some(1));
+        for waiter in waiters {
+            assert_eq!(waiter.outcome().await, Some(1));
         }
-        assert!(!single.is_flying());
+        assert!(!single.is_running());
     }
 
     #[tokio::test]
-    async fn an_outcome_that_is_ready_starts_nothing() {
+    async fn a_ready_outcome_starts_no_work() {
         let (tasks, single) = (TaskTracker::new(), SingleFlight::new());
-        let seat = single.join(&tasks, || Some(7), || async { unreachable!("not started") });
-        assert_eq!(seat.outcome().await, Some(7));
+        let waiter = single.join(&tasks, || Some(7), || async { unreachable!("not started") });
+        assert_eq!(waiter.outcome().await, Some(7));
     }
 
     #[tokio::test]
-    async fn work_that_panics_does_not_stand_in_the_way_of_the_next() {
+    async fn work_that_panics_does_not_block_the_next_run() {
         let (tasks, single) = (TaskTracker::new(), SingleFlight::new());
         let first = single.join(&tasks, || None, || async { panic!("on purpose") });
         assert_eq!(first.outcome().await, None);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_one_who_asked_first_may_leave() {
+    async fn the_first_caller_may_leave_without_ending_the_work() {
         let (tasks, single) = (TaskTracker::new(), SingleFlight::new());
         let first = single.join(
             &tasks,

@@ -35,12 +35,12 @@ pub struct StatusBoard {
     /// The number of running operator requests.
     operators: Arc<AtomicUsize>,
     /// The total number of clients and operator requests so far.
-    n_ever: AtomicU64,
+    n_total: AtomicU64,
     is_serving: AtomicBool,
     pool: Arc<Pool>,
     catalog: Arc<Catalog>,
     liveness: Arc<Liveness>,
-    scales: memory::MemoryMeter,
+    memory_meter: memory::MemoryMeter,
 }
 
 /// The state of the service at one moment.
@@ -108,7 +108,7 @@ pub struct Activity {
     /// The number of clients, operator requests, and requests in flight to servers.
     pub n_now: usize,
     /// The total number of clients and operator requests so far.
-    pub n_ever: u64,
+    pub n_total: u64,
 }
 
 /// A guard that counts a client connection or a request while it lives.
@@ -122,12 +122,12 @@ impl StatusBoard {
             started: Instant::now(),
             clients: Arc::default(),
             operators: Arc::default(),
-            n_ever: AtomicU64::new(0),
+            n_total: AtomicU64::new(0),
             is_serving: AtomicBool::new(false),
             pool,
             catalog,
             liveness,
-            scales: memory::MemoryMeter::default(),
+            memory_meter: memory::MemoryMeter::default(),
         })
     }
 
@@ -147,7 +147,7 @@ impl StatusBoard {
     }
 
     fn count(&self, counter: &Arc<AtomicUsize>) -> ClientGuard {
-        self.n_ever.fetch_add(1, Ordering::Relaxed);
+        self.n_total.fetch_add(1, Ordering::Relaxed);
         counter.fetch_add(1, Ordering::Relaxed);
         ClientGuard(Arc::clone(counter))
     }
@@ -158,13 +158,13 @@ impl StatusBoard {
             self.pool.servers().iter().map(|server| server.traffic.in_flight).sum();
         let n_clients = self.clients.load(Ordering::Relaxed);
         let n_now = n_clients + self.operators.load(Ordering::Relaxed) + n_in_flight;
-        Activity { n_now, n_ever: self.n_ever.load(Ordering::Relaxed) }
+        Activity { n_now, n_total: self.n_total.load(Ordering::Relaxed) }
     }
 
     /// Returns the number of clients that left and operator requests that ended.
     pub fn n_gone(&self) -> u64 {
         let n_here = self.n_clients() + self.operators.load(Ordering::Relaxed);
-        self.n_ever.load(Ordering::Relaxed).saturating_sub(n_here as u64)
+        self.n_total.load(Ordering::Relaxed).saturating_sub(n_here as u64)
     }
 
     /// Returns the number of open client connections.
@@ -239,8 +239,7 @@ impl ServiceStatus {
     }
 }
 
-/// Returns a value of metamcp with its member names in camel case, the convention of the control
-/// interface.
+/// Returns a value with its member names in camel case, as the control interface writes them.
 pub fn camel(value: Value) -> Value {
     match value {
         Value::Object(members) => {

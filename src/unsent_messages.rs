@@ -16,7 +16,7 @@ pub struct UnsentMessages {
     pieces: VecDeque<Bytes>,
     n_bytes: usize,
     /// The writer may still buffer bytes that were written.
-    is_held: bool,
+    is_buffered: bool,
 }
 
 impl UnsentMessages {
@@ -37,7 +37,7 @@ impl UnsentMessages {
 
     /// Returns `true` if everything is written.
     pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty() && !self.is_held
+        self.pieces.is_empty() && !self.is_buffered
     }
 
     /// Returns the number of waiting bytes.
@@ -61,7 +61,7 @@ impl UnsentMessages {
             if n_written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            self.is_held = true;
+            self.is_buffered = true;
             self.n_bytes -= n_written;
             piece.advance(n_written);
             if piece.is_empty() {
@@ -69,7 +69,7 @@ impl UnsentMessages {
             }
         }
         writer.flush().await?;
-        self.is_held = false;
+        self.is_buffered = false;
         Ok(())
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_write_that_is_given_up_goes_on_where_it_was() {
+    async fn a_cancelled_write_continues_at_the_same_byte() {
         let (mut ours, mut theirs) = tokio::io::duplex(4);
         let mut unsent = UnsentMessages::default();
         unsent.push(Bytes::from_static(b"{\n\"a\":1}"));
@@ -92,7 +92,7 @@ mod tests {
         while !unsent.is_empty() {
             tokio::select! {
                 biased;
-                written = unsent.write(&mut ours) => written.expect("somebody reads"),
+                written = unsent.write(&mut ours) => written.expect("the reader is open"),
                 n_read = theirs.read_buf(&mut read) => assert!(n_read.expect("readable") > 0),
             }
         }

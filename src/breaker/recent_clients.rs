@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn metamcp_is_no_other_client() {
+    fn metamcp_does_not_count_as_another_client() {
         let mut users = RecentClients::default();
         users.note(client(1), Duration::ZERO);
         users.note(Holder::SERVICE, Duration::ZERO);
@@ -61,7 +61,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn two_clients_are_as_good_as_all(
+        fn two_remembered_clients_suffice(
             uses in prop::collection::vec((0_u64..4, 0_u64..5), 0..20),
             asked in 0_u64..4,
             window in 0_u64..20,

@@ -39,7 +39,7 @@ fn state(breaker: &Breaker) -> BreakerState {
 }
 
 #[test]
-fn failures_in_a_row_trip_at_the_threshold_and_the_counter_begins_anew() {
+fn failures_in_a_row_trip_at_the_threshold_and_reset_the_counter() {
     let breaker = tripped(at(5));
     assert_eq!(
         breaker.snapshot(at(15)),
@@ -54,7 +54,7 @@ fn failures_in_a_row_trip_at_the_threshold_and_the_counter_begins_anew() {
 }
 
 #[test]
-fn a_success_between_failures_begins_the_row_anew() {
+fn a_success_resets_the_failure_counter() {
     let mut breaker = Breaker::new(settings());
     for _ in 0..10 {
         assert_eq!(fail(&mut breaker, at(0)), BreakerChange::Nothing);
@@ -144,13 +144,13 @@ fn a_probe_lets_the_next_one_start_at_once_when_its_caller_leaves() {
 }
 
 #[test]
-fn a_probe_that_says_nothing_is_not_waited_for_longer_than_a_cooldown() {
+fn a_probe_without_an_outcome_is_replaced_after_a_cooldown() {
     let mut breaker = tripped(at(0));
     let late = breaker.admit(client(1), at(30)).expect("the probe");
     assert_eq!(breaker.admit(client(1), at(59)), Err(at(1)));
     let next = breaker.admit(client(1), at(60)).expect("the next probe");
     breaker.cancelled(&late, at(61));
-    assert_eq!(state(&breaker), BreakerState::Probe, "it holds no permit any more");
+    assert_eq!(state(&breaker), BreakerState::Probe, "the late probe does not decide any more");
     // A late success counts although it took longer than the cooldown.
     assert_eq!(breaker.succeeded(&late, at(0)), BreakerChange::Normal);
     assert_eq!(breaker.succeeded(&next, at(0)), BreakerChange::Nothing);
@@ -165,7 +165,7 @@ fn a_probe_that_fails_late_trips_as_well() {
     assert_eq!(change, BreakerChange::Tripped { failures: 1 });
     assert_eq!(breaker.admit(client(1), at(70)), Err(COOLDOWN));
     assert_eq!(breaker.failed(&next, Fault::Offline, None, at(80)), BreakerChange::Nothing);
-    assert_eq!(breaker.admit(client(1), at(80)), Err(at(20)), "it was told already");
+    assert_eq!(breaker.admit(client(1), at(80)), Err(at(20)), "the late probe has tripped it");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_second_dial_after_the_same_wait_is_the_same_incident_and_a_later_one_is_not
 }
 
 #[test]
-fn requests_that_run_out_of_time_together_count_each() {
+fn requests_that_time_out_together_each_count() {
     let mut breaker = Breaker::new(settings());
     let wave: Vec<BreakerTicket> =
         (0..3).map(|_| breaker.admit(client(1), at(0)).expect("it passes")).collect();
@@ -280,7 +280,7 @@ fn timeouts_of_two_clients_trip_together() {
 }
 
 #[test]
-fn a_death_trips_also_after_timeouts_that_do_not() {
+fn the_exit_of_a_server_trips_after_timeouts_that_did_not() {
     let mut breaker = Breaker::new(settings());
     let _ticket = breaker.admit(client(2), at(0)).expect("it passes");
     for _ in 0..10 {
@@ -293,7 +293,7 @@ fn a_death_trips_also_after_timeouts_that_do_not() {
 }
 
 #[test]
-fn timeouts_of_a_client_that_is_alone_trip() {
+fn timeouts_of_the_only_client_trip() {
     for holder in [client(1), Holder::SERVICE, Holder::unknown()] {
         let mut breaker = Breaker::new(settings());
         for _ in 1..THRESHOLD {
@@ -315,7 +315,7 @@ fn a_threshold_of_zero_never_trips() {
 }
 
 #[test]
-fn other_settings_take_effect_at_once() {
+fn changed_settings_take_effect_at_once() {
     let with = |failure_threshold, seconds| Settings { failure_threshold, cooldown: at(seconds) };
 
     let mut shorter = tripped(at(100));
@@ -356,9 +356,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn whatever_happens_one_probe_at_a_time_passes_and_a_healthy_server_is_used_again(
+    fn in_any_order_of_events_one_probe_passes_at_a_time_and_a_healthy_server_recovers(
         steps in steps()
     ) {
+        // One model beside the breaker: a part of it alone would show nothing.
         let mut breaker = Breaker::new(settings());
         let (mut now, mut row) = (at(0), 0);
         let mut running: Vec<BreakerTicket> = Vec::new();
@@ -437,7 +438,7 @@ proptest! {
     /// Each event is a client's use of the server, and whether it times out. Some seconds pass
     /// between the events.
     #[test]
-    fn no_client_trips_a_server_by_timeouts_that_another_one_uses(
+    fn timeouts_of_one_client_never_trip_a_server_that_another_uses(
         events in proptest::collection::vec((0..3_u64, any::<bool>(), 0..20_u64), 0..100)
     ) {
         let mut breaker = Breaker::new(settings());
@@ -467,7 +468,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_incidents_no_more_is_counted_than_has_failed(
+    fn the_breaker_never_counts_more_failures_than_there_were(
         incidents in proptest::collection::vec((0..4u64, any::<bool>()), 0..60)
     ) {
         let settings = Settings { failure_threshold: 1000, cooldown: COOLDOWN };

@@ -7,12 +7,15 @@
 //! The bridge attaches to the control socket, and reattaches after a restart of the service. The
 //! `relay` decides which messages to pass on, keep or repeat.
 
-use std::{future, path::PathBuf};
+use std::path::PathBuf;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, OptionFuture};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite},
-    net::unix::{OwnedReadHalf, OwnedWriteHalf},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
     time::{self, Instant},
 };
 
@@ -22,6 +25,7 @@ use crate::{
     control::socket_client::{self, ControlClientError},
     error_report::chain,
     protocol::ndjson::{LineDecoder, NdjsonLine},
+    session::sleep_until,
     unsent_messages::UnsentMessages,
 };
 
@@ -44,14 +48,8 @@ pub struct BridgeTarget {
     pub params: String,
 }
 
-/// A connection to the service that carries MCP messages.
-#[derive(Debug)]
-struct Attachment {
-    reader: OwnedReadHalf,
-    writer: OwnedWriteHalf,
-    /// The lines already read.
-    lines: LineDecoder,
-}
+/// A connection to the service that carries MCP messages, and the lines already read.
+type AttachResult = Result<(UnixStream, LineDecoder), ControlClientError>;
 
 /// Relays messages between a client and the service at `target` until the client disconnects. Not
 /// cancel safe. The requests of the client are cancelled.
@@ -77,12 +75,12 @@ struct Bridge<'a> {
     started: Instant,
     relay: BridgeRelay,
     /// The attempt to attach, while there is no attachment.
-    attaching: Option<BoxFuture<'a, Result<Attachment, ControlClientError>>>,
+    attaching: Option<BoxFuture<'a, AttachResult>>,
     was_attached: bool,
     backoff: Backoff,
     /// The stream of messages from the service, and the lines already read.
-    down: Option<(OwnedReadHalf, LineDecoder)>,
-    up: Option<OwnedWriteHalf>,
+    service_reader: Option<(OwnedReadHalf, LineDecoder)>,
+    service_writer: Option<OwnedWriteHalf>,
 }
 
 impl<'a> Bridge<'a> {
@@ -94,8 +92,8 @@ impl<'a> Bridge<'a> {
             attaching: Some(Box::pin(attach(target))),
             was_attached: false,
             backoff: Backoff::new(defaults::BRIDGE_BACKOFF),
-            down: None,
-            up: None,
+            service_reader: None,
+            service_writer: None,
         }
     }
 
@@ -105,26 +103,25 @@ impl<'a> Bridge<'a> {
         W: AsyncWrite + Unpin,
     {
         let mut lines = LineDecoder::new(defaults::BODY_BYTES_MAX);
-        let mut gone_at = None;
+        let mut close_at = None;
         loop {
             let relay = &mut self.relay;
             relay.tick(self.started.elapsed());
-            if gone_at.is_some() {
+            if close_at.is_some() {
                 // If the first attachment fails, the user must still learn why.
                 if self.was_attached && relay.to_client.is_empty() && !relay.has_pending() {
                     return Ok(());
                 }
                 if relay.to_service.is_empty() {
                     // Closing this half tells the service that no more messages follow.
-                    self.up = None;
+                    self.service_writer = None;
                 }
             }
-            let reads = gone_at.is_none()
+            let reads = close_at.is_none()
                 && relay.to_service.n_bytes() < defaults::UNREAD_BYTES
                 && relay.to_client.n_bytes() < defaults::BRIDGE_UNREAD_BYTES;
             let listens = relay.to_client.n_bytes() < defaults::BRIDGE_UNREAD_BYTES;
             let deadline = relay.deadline().map(|deadline| self.started + deadline);
-            let farewell = gone_at.map(|gone_at: Instant| gone_at + defaults::BRIDGE_FAREWELL);
             lines.buffer().reserve(if reads { READ_BYTES } else { 0 });
             tokio::select! {
                 written = relay.to_client.write(&mut writer), if !relay.to_client.is_empty() => {
@@ -132,32 +129,36 @@ impl<'a> Bridge<'a> {
                         return Ok(()); // The client reads no more.
                     }
                 }
-                Some(()) = write(&mut self.up, &mut relay.to_service) => {}
+                Some(()) = write(&mut self.service_writer, &mut relay.to_service) => {}
                 read = reader.read_buf(lines.buffer()), if reads => {
                     let is_over = !matches!(read, Ok(1..));
                     while let Some(line) = lines.next_line() {
-                        self.take(line);
+                        self.take_client_line(line);
                     }
                     if is_over {
-                        let last = lines.last_line();
-                        last.into_iter().for_each(|line| self.take(line));
-                        gone_at = Some(Instant::now());
+                        if let Some(line) = lines.last_line() {
+                            self.take_client_line(line);
+                        }
+                        close_at = Some(Instant::now() + defaults::BRIDGE_CLOSE_TIMEOUT);
                     }
                 }
-                Some(is_open) = read(&mut self.down), if listens => {
-                    self.heard(is_open, gone_at.is_some());
+                Some(is_open) = read(&mut self.service_reader), if listens => {
+                    self.take_service_lines(is_open, close_at.is_some());
                 }
-                Some(attached) = attached(&mut self.attaching) => self.attached(attached)?,
-                () = at(deadline) => {}
-                () = at(farewell) => return Ok(()),
+                Some(attached) = OptionFuture::from(self.attaching.as_mut()) => {
+                    self.attaching = None;
+                    self.attached(attached)?;
+                }
+                () = sleep_until(deadline) => {}
+                () = sleep_until(close_at) => return Ok(()),
             }
         }
     }
 
     /// Handles a line from the client.
-    fn take(&mut self, line: NdjsonLine) {
+    fn take_client_line(&mut self, line: NdjsonLine) {
         match line {
-            NdjsonLine::Whole(line) => self.relay.client_says(line, self.started.elapsed()),
+            NdjsonLine::Whole(line) => self.relay.receive_from_client(line, self.started.elapsed()),
             NdjsonLine::Oversized(line) => {
                 self.relay.to_client.push(line.refusal(defaults::BODY_BYTES_MAX));
             }
@@ -166,12 +167,12 @@ impl<'a> Bridge<'a> {
 
     /// Handles the lines read from the service, and its disconnect if `is_open` is `false`. If the
     /// client `is_gone`, the bridge does not reattach.
-    fn heard(&mut self, is_open: bool, is_gone: bool) {
+    fn take_service_lines(&mut self, is_open: bool, is_gone: bool) {
         let now = self.started.elapsed();
-        if let Some((_, lines)) = &mut self.down {
+        if let Some((_, lines)) = &mut self.service_reader {
             while let Some(line) = lines.next_line() {
                 match line {
-                    NdjsonLine::Whole(line) => self.relay.service_says(line, now),
+                    NdjsonLine::Whole(line) => self.relay.receive_from_service(line, now),
                     NdjsonLine::Oversized(line) => {
                         tracing::error!(
                             n_bytes = line.length,
@@ -184,32 +185,30 @@ impl<'a> Bridge<'a> {
             }
         }
         if !is_open && is_gone {
-            (self.down, self.up) = (None, None);
+            (self.service_reader, self.service_writer) = (None, None);
             self.relay.abandon();
         } else if !is_open {
             tracing::info!(
                 "the connection to the service is lost: messages wait until the service is back"
             );
-            self.relay.lost(now);
-            (self.down, self.up) = (None, None);
+            self.relay.detached(now);
+            (self.service_reader, self.service_writer) = (None, None);
             self.backoff = Backoff::new(defaults::BRIDGE_BACKOFF);
             self.attaching = Some(Box::pin(attach(self.target)));
         }
     }
 
-    fn attached(
-        &mut self,
-        attached: Result<Attachment, ControlClientError>,
-    ) -> Result<(), ControlClientError> {
+    fn attached(&mut self, attached: AttachResult) -> Result<(), ControlClientError> {
         match attached {
-            Ok(Attachment { reader, writer, lines }) => {
+            Ok((stream, lines)) => {
+                let (reader, writer) = stream.into_split();
                 if std::mem::replace(&mut self.was_attached, true) {
                     tracing::info!("reconnected to the service");
                 }
-                (self.down, self.up) = (Some((reader, lines)), Some(writer));
+                (self.service_reader, self.service_writer) = (Some((reader, lines)), Some(writer));
                 self.relay.attached(self.started.elapsed());
                 // More lines may have arrived with the attachment.
-                self.heard(true, false);
+                self.take_service_lines(true, false);
                 Ok(())
             }
             Err(error) if !self.was_attached => Err(error),
@@ -234,44 +233,25 @@ impl<'a> Bridge<'a> {
 }
 
 /// Attaches to the service.
-async fn attach(target: &BridgeTarget) -> Result<Attachment, ControlClientError> {
+async fn attach(target: &BridgeTarget) -> AttachResult {
     let length_max = defaults::BRIDGE_ANSWER_BYTES_MAX;
-    let (stream, lines) = socket_client::attach(&target.socket, &target.params, length_max).await?;
-    let (reader, writer) = stream.into_split();
-    Ok(Attachment { reader, writer, lines })
-}
-
-/// Waits for the current attempt to attach; returns `None` if there is none.
-async fn attached(
-    attaching: &mut Option<BoxFuture<'_, Result<Attachment, ControlClientError>>>,
-) -> Option<Result<Attachment, ControlClientError>> {
-    let attached = attaching.as_mut()?.await;
-    *attaching = None;
-    Some(attached)
+    socket_client::attach(&target.socket, &target.params, length_max).await
 }
 
 /// Reads from the service. Returns whether the connection is still open, or `None` without one.
-async fn read(down: &mut Option<(OwnedReadHalf, LineDecoder)>) -> Option<bool> {
-    let (reader, lines) = down.as_mut()?;
+async fn read(stream: &mut Option<(OwnedReadHalf, LineDecoder)>) -> Option<bool> {
+    let (reader, lines) = stream.as_mut()?;
     lines.buffer().reserve(READ_BYTES);
     Some(matches!(reader.read_buf(lines.buffer()).await, Ok(1..)))
 }
 
 /// Writes to the service. Returns `None` if there is nothing to do. After a failure, the other half
 /// of the connection reports the reason.
-async fn write(up: &mut Option<OwnedWriteHalf>, unsent: &mut UnsentMessages) -> Option<()> {
-    let writer = up.as_mut().filter(|_| !unsent.is_empty())?;
+async fn write(stream: &mut Option<OwnedWriteHalf>, unsent: &mut UnsentMessages) -> Option<()> {
+    let writer = stream.as_mut().filter(|_| !unsent.is_empty())?;
     if unsent.write(writer).await.is_err() {
-        *up = None;
+        *stream = None;
         unsent.clear();
     }
     Some(())
-}
-
-/// Waits until `moment`; forever if there is none.
-async fn at(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => time::sleep_until(moment).await,
-        None => future::pending().await,
-    }
 }

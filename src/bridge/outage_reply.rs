@@ -10,8 +10,8 @@ use crate::{config::defaults, protocol::RpcError};
 /// implementation-defined code, which the MCP SDKs use for closed connections.
 const BRIDGE_FAILED: i64 = -32000;
 
-/// The error when the service was lost during a request that may have effects.
-pub(super) fn unknown() -> RpcError {
+/// Returns the error when the service was lost during a request that may have effects.
+pub(super) fn outcome_unknown() -> RpcError {
     let text = "the connection to the service was lost while the request ran: the request may or may not have been executed";
     RpcError::new(BRIDGE_FAILED, "OUTCOME_UNKNOWN", text)
         .suggest(
@@ -20,39 +20,36 @@ pub(super) fn unknown() -> RpcError {
         .context(json!({}))
 }
 
-/// The error when the service was away for too long, or refuses the client for `reason`.
+/// Returns the error when the service was away for too long, or refuses the client for `reason`.
 pub(super) fn service_unavailable(reason: Option<&str>) -> RpcError {
-    let waited = defaults::BRIDGE_PATIENCE.as_secs();
-    match reason {
-        None => unavailable(format!("the service was not reachable for {waited} s")),
-        Some(reason) => refused(format!("the service refuses this client: {reason}")),
+    let text = match reason {
+        None => {
+            format!("the service was not reachable for {} s", defaults::BRIDGE_TIMEOUT.as_secs())
+        }
+        Some(reason) => format!("the service refuses this client: {reason}"),
+    };
+    unavailable(text, reason.is_some())
+}
+
+/// Returns the error when too many requests wait for the service.
+pub(super) fn queue_full(reason: Option<&str>) -> RpcError {
+    let mut text =
+        "the service is not reachable, and no further message can wait for it".to_owned();
+    if let Some(reason) = reason {
+        text += &format!(": {reason}");
     }
+    unavailable(text, reason.is_some())
 }
 
-/// The error when too many requests wait for the service.
-pub(super) fn full(reason: Option<&str>) -> RpcError {
-    let text = "the service is not reachable, and no further message can wait for it";
-    match reason {
-        None => unavailable(text.to_owned()),
-        Some(reason) => refused(format!("{text}: {reason}")),
-    }
-}
-
-fn unavailable(text: String) -> RpcError {
-    error(
-        text,
-        "Start it with `systemctl start metamcp` or `metamcp serve`, then send the request again.",
-    )
-}
-
-/// Returns the error when the service runs but refuses: starting it would not help.
-fn refused(text: String) -> RpcError {
-    error(
-        text,
-        "Fix the cause in this message, then send the request again. `metamcp stdio` keeps trying to reconnect.",
-    )
-}
-
-fn error(text: String, remedy: &str) -> RpcError {
+fn unavailable(text: String, is_refused: bool) -> RpcError {
+    let remedy = match is_refused {
+        false => {
+            "Start it with `systemctl start metamcp` or `metamcp serve`, then send the request again."
+        }
+        // The service runs: starting it would not help.
+        true => {
+            "Fix the cause in this message, then send the request again. `metamcp stdio` keeps trying to reconnect."
+        }
+    };
     RpcError::new(BRIDGE_FAILED, "SERVICE_UNAVAILABLE", text).suggest(remedy).context(json!({}))
 }

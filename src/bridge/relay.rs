@@ -1,10 +1,11 @@
 //! The relay of messages between a client and a service that may restart unnoticed.
 //!
 //! ```text
-//!         attached                 greeted
-//!  Away ───────────▶ Greeting ───────────────▶ Up
-//!   ▲  (no handshake yet: ──────────────────▶)  │
-//!   └──────────────── lost ─────────────────────┘
+//!            attached                handshake repeated
+//!  Detached ──────────▶ Handshaking ────────────────────▶ Ready
+//!   ▲  │                                                  ▲ │
+//!   │  └─────────── attached, no handshake yet ───────────┘ │
+//!   └────────────────────── detached ───────────────────────┘
 //! ```
 //!
 //! Pure: lines in, lines out; the caller supplies the time since the start.
@@ -35,7 +36,7 @@ use crate::{
 mod service;
 
 /// The prefix of the ids of the bridge's own requests, JSON text.
-const OWN: &str = "\"metamcp-stdio-";
+const OWN_ID_PREFIX: &str = "\"metamcp-stdio-";
 
 /// The state of a bridge, and the unsent messages for both sides.
 #[derive(Debug, Default)]
@@ -47,17 +48,17 @@ pub(super) struct BridgeRelay {
     link: Link,
     memory: SessionMemory,
     /// The requests that the service has not answered, in the order in which they were sent.
-    asked: Vec<Sent>,
+    unanswered: Vec<SentRequest>,
     /// The most recent notifications and answers, with their numbers.
-    tail: VecDeque<(u64, Bytes)>,
-    /// The messages that wait for the service.
-    waiting: VecDeque<Waiting>,
+    recent: VecDeque<(u64, Bytes)>,
+    /// The messages that wait for the service, with the time since when.
+    waiting: VecDeque<(Duration, WaitingMessage)>,
     /// The size of all stored messages, in bytes.
     n_kept: usize,
     /// The number of messages sent on this attachment.
     n_sent: u64,
     /// The number of messages that the service has read, as it reported on shutdown.
-    n_taken: Option<u64>,
+    n_read: Option<u64>,
     /// The open requests of servers: the id that the client sees, and the original id as JSON text.
     questions: BTreeMap<u64, String>,
     n_questions: u64,
@@ -69,51 +70,52 @@ pub(super) struct BridgeRelay {
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Link {
     #[default]
-    Away,
+    Detached,
     /// The handshake was repeated with this id, JSON text.
-    Greeting(String),
-    Up,
+    Handshaking(String),
+    Ready,
 }
 
 #[derive(Debug)]
-struct Sent {
+struct SentRequest {
     number: u64,
     request: BridgedRequest,
 }
 
+/// A message that waits for the service.
 #[derive(Debug)]
-struct Waiting {
-    since: Duration,
-    what: What,
-}
-
-#[derive(Debug)]
-enum What {
+enum WaitingMessage {
     Request(BridgedRequest),
     /// A notification or an answer.
     Other(Bytes),
 }
 
-impl What {
+impl WaitingMessage {
     fn n_bytes(&self) -> usize {
         match self {
             Self::Request(request) => request.n_bytes(),
             Self::Other(line) => line.len(),
         }
     }
+
+    /// Returns whether the message expires. An acknowledged subscription never does.
+    fn expires(&self) -> bool {
+        let Self::Request(BridgedRequest { kind, .. }) = self else { return true };
+        !matches!(kind, BridgedMethod::Listen { is_acknowledged: true })
+    }
 }
 
 impl BridgeRelay {
     /// Handles a line from the client.
-    pub(super) fn client_says(&mut self, line: Bytes, now: Duration) {
+    pub(super) fn receive_from_client(&mut self, line: Bytes, now: Duration) {
         if Batch::is_batch(&line) {
-            return self.take_batch(line, now);
+            return self.receive_batch(line, now);
         }
         let Ok(message) = Message::parse_own(line.clone()) else {
             // The service answers it with an error.
             return self.pass_other(line, now);
         };
-        match message.shape() {
+        match message.kind() {
             MessageKind::Request => self.ask(BridgedRequest::of(&message), now),
             MessageKind::Response => self.answer(&message, now),
             MessageKind::Notification => match message.method() {
@@ -131,13 +133,13 @@ impl BridgeRelay {
     pub(super) fn attached(&mut self, now: Duration) {
         self.refusal = None;
         self.n_sent = 0;
-        self.n_taken = None;
-        match self.memory.handshake.clone().filter(|_| self.memory.is_greeted) {
+        self.n_read = None;
+        match self.memory.handshake.clone().filter(|_| self.memory.has_session) {
             Some(handshake) => {
-                let id = self.say_again(&handshake);
-                self.link = Link::Greeting(id);
+                let id = self.resend(&handshake);
+                self.link = Link::Handshaking(id);
             }
-            None => self.go_up(now),
+            None => self.resume(now),
         }
     }
 
@@ -147,34 +149,34 @@ impl BridgeRelay {
     }
 
     /// Handles the loss of the service.
-    pub(super) fn lost(&mut self, now: Duration) {
-        self.link = Link::Away;
+    pub(super) fn detached(&mut self, now: Duration) {
+        self.link = Link::Detached;
         self.to_service.clear();
-        let n_taken = self.n_taken.take();
-        let is_unread = |number| n_taken.is_some_and(|n_taken| number > n_taken);
-        let mut again: Vec<(u64, What)> = Vec::new();
-        for (number, line) in self.tail.drain(..) {
+        let n_read = self.n_read.take();
+        let is_unread = |number| n_read.is_some_and(|n_read| number > n_read);
+        let mut again: Vec<(u64, WaitingMessage)> = Vec::new();
+        for (number, line) in self.recent.drain(..) {
             self.n_kept = self.n_kept.saturating_sub(line.len());
             if is_unread(number) {
-                again.push((number, What::Other(line)));
+                again.push((number, WaitingMessage::Other(line)));
             }
         }
-        for Sent { number, request } in std::mem::take(&mut self.asked) {
+        for SentRequest { number, request } in std::mem::take(&mut self.unanswered) {
             self.n_kept = self.n_kept.saturating_sub(request.n_bytes());
-            if request.line.is_some() && (is_unread(number) || request.is_harmless()) {
-                again.push((number, What::Request(request)));
+            if request.line.is_some() && (is_unread(number) || request.is_repeatable()) {
+                again.push((number, WaitingMessage::Request(request)));
             } else {
                 let error = match is_unread(number) {
                     true => outage_reply::service_unavailable(None),
-                    false => outage_reply::unknown(),
+                    false => outage_reply::outcome_unknown(),
                 };
-                self.to_client.push(request.failed(&error));
+                self.to_client.push(request.failure_answer(&error));
             }
         }
         again.sort_by_key(|(number, _)| *number);
-        for (_, what) in again.into_iter().rev() {
-            self.n_kept += what.n_bytes();
-            self.waiting.push_front(Waiting { since: now, what });
+        for (_, message) in again.into_iter().rev() {
+            self.n_kept += message.n_bytes();
+            self.waiting.push_front((now, message));
         }
         // The servers that asked no longer wait for these answers.
         for number in std::mem::take(&mut self.questions).into_keys() {
@@ -187,41 +189,42 @@ impl BridgeRelay {
 
     /// Returns the time at which the next waiting message expires.
     pub(super) fn deadline(&self) -> Option<Duration> {
-        let expiring = self.waiting.iter().filter(|waiting| waiting.expires());
-        expiring.map(|waiting| waiting.since + defaults::BRIDGE_PATIENCE).min()
+        let expiring = self.waiting.iter().filter(|(_, message)| message.expires());
+        expiring.map(|(since, _)| *since + defaults::BRIDGE_TIMEOUT).min()
     }
 
     /// Drops messages that have waited for too long.
     pub(super) fn tick(&mut self, now: Duration) {
-        let (over, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|waiting| {
-                waiting.expires() && now >= waiting.since + defaults::BRIDGE_PATIENCE
-            });
+        let is_over = |(since, message): &(Duration, WaitingMessage)| {
+            message.expires() && now >= *since + defaults::BRIDGE_TIMEOUT
+        };
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let (over, rest): (Vec<_>, Vec<_>) = waiting.partition(is_over);
         self.waiting = rest.into();
-        for Waiting { what, .. } in over {
-            self.n_kept = self.n_kept.saturating_sub(what.n_bytes());
-            if let What::Request(request) = what {
-                self.to_client.push(
-                    request.failed(&outage_reply::service_unavailable(self.refusal.as_deref())),
-                );
+        for (_, message) in over {
+            self.n_kept = self.n_kept.saturating_sub(message.n_bytes());
+            if let WaitingMessage::Request(request) = message {
+                let error = outage_reply::service_unavailable(self.refusal.as_deref());
+                self.to_client.push(request.failure_answer(&error));
             }
         }
     }
 
     /// Drops all requests after the client has disconnected.
     pub(super) fn abandon(&mut self) {
-        self.asked.clear();
+        self.unanswered.clear();
         self.waiting.clear();
         self.to_service.clear();
     }
 
     /// Returns whether a request of the client has no answer yet.
     pub(super) fn has_pending(&self) -> bool {
-        let waits = |waiting: &Waiting| matches!(waiting.what, What::Request(_));
-        !self.asked.is_empty() || self.waiting.iter().any(waits)
+        let mut waiting = self.waiting.iter().map(|(_, message)| message);
+        let is_request = |message| matches!(message, &WaitingMessage::Request(_));
+        !self.unanswered.is_empty() || waiting.any(is_request)
     }
 
-    fn take_batch(&mut self, line: Bytes, now: Duration) {
+    fn receive_batch(&mut self, line: Bytes, now: Duration) {
         match BridgedRequest::of_batch(&line).filter(|_| self.memory.has_batches) {
             Some(request) => self.ask(request, now),
             // It contains no requests, or the service answers it with an error.
@@ -230,17 +233,18 @@ impl BridgeRelay {
     }
 
     fn ask(&mut self, request: BridgedRequest, now: Duration) {
-        if let (BridgedMethod::Handshake, false) = (&request.kind, self.memory.is_greeted) {
+        if let (BridgedMethod::Initialize, false) = (&request.kind, self.memory.has_session) {
             self.memory.handshake.clone_from(&request.line);
         }
-        if self.link == Link::Up {
+        if self.link == Link::Ready {
             return self.send(request);
         }
         if self.has_room(request.n_bytes()) {
             self.n_kept += request.n_bytes();
-            self.waiting.push_back(Waiting { since: now, what: What::Request(request) });
+            self.waiting.push_back((now, WaitingMessage::Request(request)));
         } else {
-            self.to_client.push(request.failed(&outage_reply::full(self.refusal.as_deref())));
+            let error = outage_reply::queue_full(self.refusal.as_deref());
+            self.to_client.push(request.failure_answer(&error));
         }
     }
 
@@ -253,16 +257,16 @@ impl BridgeRelay {
             request.line = None;
         }
         self.n_kept += request.n_bytes();
-        self.asked.push(Sent { number: self.n_sent, request });
+        self.unanswered.push(SentRequest { number: self.n_sent, request });
     }
 
     fn pass_other(&mut self, line: Bytes, now: Duration) {
-        if self.link == Link::Up {
+        if self.link == Link::Ready {
             return self.send_other(line);
         }
         if self.has_room(line.len()) {
             self.n_kept += line.len();
-            self.waiting.push_back(Waiting { since: now, what: What::Other(line) });
+            self.waiting.push_back((now, WaitingMessage::Other(line)));
         }
     }
 
@@ -270,11 +274,11 @@ impl BridgeRelay {
         self.n_sent += 1;
         self.to_service.push(line.clone());
         self.n_kept += line.len();
-        self.tail.push_back((self.n_sent, line));
-        while self.tail.len() > defaults::BRIDGE_TAIL_MAX
-            || (self.n_kept > defaults::BRIDGE_BYTES_MAX && !self.tail.is_empty())
+        self.recent.push_back((self.n_sent, line));
+        while self.recent.len() > defaults::BRIDGE_TAIL_MAX
+            || (self.n_kept > defaults::BRIDGE_BYTES_MAX && !self.recent.is_empty())
         {
-            let dropped = self.tail.pop_front().map(|(_, line)| line.len());
+            let dropped = self.recent.pop_front().map(|(_, line)| line.len());
             self.n_kept = self.n_kept.saturating_sub(dropped.unwrap_or_default());
         }
     }
@@ -286,8 +290,8 @@ impl BridgeRelay {
 
     /// Passes the client's answer to the server that asked, if the question is still open.
     fn answer(&mut self, answer: &Message, now: Duration) {
-        let asked = answer.integer(MessagePart::Id).and_then(|id| self.questions.remove(&id));
-        if let Some(id) = asked {
+        let question = answer.integer(MessagePart::Id).and_then(|id| self.questions.remove(&id));
+        if let Some(id) = question {
             self.pass_other(answer.edit([(MessagePart::Id, &id)]), now);
         }
     }
@@ -295,12 +299,12 @@ impl BridgeRelay {
     fn cancel(&mut self, cancelled: &Message, now: Duration) {
         let Some(id) = cancelled.part(MessagePart::CancelledId) else { return };
         let is_meant = |request: &BridgedRequest| !request.is_batch() && request.has(id);
-        let meant = self.waiting.iter().position(
-            |waiting| matches!(&waiting.what, What::Request(request) if is_meant(request)),
-        );
-        if let Some(at) = meant {
-            let removed = self.waiting.remove(at).map(|waiting| waiting.what.n_bytes());
-            self.n_kept = self.n_kept.saturating_sub(removed.unwrap_or_default());
+        let waiting = self.waiting.iter().position(|(_, message)| match message {
+            WaitingMessage::Request(request) => is_meant(request),
+            WaitingMessage::Other(_) => false,
+        });
+        if let Some((_, removed)) = waiting.and_then(|at| self.waiting.remove(at)) {
+            self.n_kept = self.n_kept.saturating_sub(removed.n_bytes());
             return;
         }
         // No answer is expected; if one arrives nevertheless, clients ignore it.
@@ -309,7 +313,7 @@ impl BridgeRelay {
     }
 
     /// Reports all lists as changed: the restarted service may offer others.
-    fn tell_changes(&mut self) {
+    fn announce_changes(&mut self) {
         for list in &self.memory.lists {
             let notice = Message::notification(list.notice(), None);
             self.to_client.push(notice.bytes().clone());
@@ -317,9 +321,9 @@ impl BridgeRelay {
     }
 
     /// Sends the state of the session and all waiting messages.
-    fn go_up(&mut self, now: Duration) {
+    fn resume(&mut self, now: Duration) {
         self.tick(now);
-        if let Link::Greeting(_) = self.link {
+        if let Link::Handshaking(_) = self.link {
             if let Some(initialized) = self.memory.initialized.clone() {
                 self.n_sent += 1;
                 self.to_service.push(initialized);
@@ -327,23 +331,23 @@ impl BridgeRelay {
             let level = self.memory.level.clone();
             let watched: Vec<Bytes> = self.memory.watched.values().cloned().collect();
             for line in level.into_iter().chain(watched) {
-                let _answered_to_nobody = self.say_again(&line);
+                let _answer_is_discarded = self.resend(&line);
             }
         }
-        self.link = Link::Up;
-        for Waiting { what, .. } in std::mem::take(&mut self.waiting) {
-            self.n_kept = self.n_kept.saturating_sub(what.n_bytes());
-            match what {
-                What::Request(request) => self.send(request),
-                What::Other(line) => self.send_other(line),
+        self.link = Link::Ready;
+        for (_, message) in std::mem::take(&mut self.waiting) {
+            self.n_kept = self.n_kept.saturating_sub(message.n_bytes());
+            match message {
+                WaitingMessage::Request(request) => self.send(request),
+                WaitingMessage::Other(line) => self.send_other(line),
             }
         }
     }
 
     /// Repeats a request of the client as the bridge's own; returns its id, JSON text.
-    fn say_again(&mut self, line: &Bytes) -> String {
+    fn resend(&mut self, line: &Bytes) -> String {
         self.n_own += 1;
-        let id = format!("{OWN}{}\"", self.n_own);
+        let id = format!("{OWN_ID_PREFIX}{}\"", self.n_own);
         if let Ok(message) = Message::parse_own(line.clone()) {
             self.n_sent += 1;
             self.to_service.push(message.edit([(MessagePart::Id, &id)]));
@@ -352,20 +356,10 @@ impl BridgeRelay {
     }
 
     fn forget(&mut self, is_meant: impl Fn(&BridgedRequest) -> bool) {
-        if let Some(at) = self.asked.iter().position(|sent| is_meant(&sent.request)) {
-            let request = self.asked.remove(at).request;
+        if let Some(at) = self.unanswered.iter().position(|sent| is_meant(&sent.request)) {
+            let request = self.unanswered.remove(at).request;
             self.n_kept = self.n_kept.saturating_sub(request.n_bytes());
         }
-    }
-}
-
-impl Waiting {
-    /// Returns whether the message expires. An acknowledged subscription never does.
-    fn expires(&self) -> bool {
-        !matches!(
-            &self.what,
-            What::Request(BridgedRequest { kind: BridgedMethod::Listening { is_told: true }, .. })
-        )
     }
 }
 

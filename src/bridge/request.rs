@@ -27,20 +27,20 @@ pub(super) struct BridgedRequest {
 /// The kind of a request, by its method.
 #[derive(Debug)]
 pub(super) enum BridgedMethod {
-    Handshake,
+    Initialize,
     /// A request that sets the log level.
-    Level,
-    Watching(String),
-    Unwatching(String),
+    SetLevel,
+    Subscribe(String),
+    Unsubscribe(String),
     /// A request whose answer is a stream that ends with the service.
-    Listening {
+    Listen {
         /// `true` once the client has received the acknowledgement.
-        is_told: bool,
+        is_acknowledged: bool,
     },
     /// A request that can be repeated without harm.
-    Reading,
+    ReadOnly,
     /// Any other request.
-    Acting,
+    Other,
 }
 
 impl BridgedRequest {
@@ -49,16 +49,16 @@ impl BridgedRequest {
         let id = request.part(MessagePart::Id).unwrap_or("null");
         let uri = || request.string(MessagePart::Uri).unwrap_or_default();
         let kind = match request.method().unwrap_or_default() {
-            method::INITIALIZE => BridgedMethod::Handshake,
-            method::LOGGING_SET_LEVEL => BridgedMethod::Level,
-            method::RESOURCES_SUBSCRIBE => BridgedMethod::Watching(uri()),
-            method::RESOURCES_UNSUBSCRIBE => BridgedMethod::Unwatching(uri()),
-            method::SUBSCRIPTIONS_LISTEN => BridgedMethod::Listening { is_told: false },
-            method::DISCOVER => BridgedMethod::Reading,
+            method::INITIALIZE => BridgedMethod::Initialize,
+            method::LOGGING_SET_LEVEL => BridgedMethod::SetLevel,
+            method::RESOURCES_SUBSCRIBE => BridgedMethod::Subscribe(uri()),
+            method::RESOURCES_UNSUBSCRIBE => BridgedMethod::Unsubscribe(uri()),
+            method::SUBSCRIPTIONS_LISTEN => BridgedMethod::Listen { is_acknowledged: false },
+            method::DISCOVER => BridgedMethod::ReadOnly,
             // A retry with answers belongs to a call that is held for them.
-            _ if request.part(MessagePart::RequestState).is_some() => BridgedMethod::Acting,
-            asked if method::READING.contains(&asked) => BridgedMethod::Reading,
-            _ => BridgedMethod::Acting,
+            _ if request.part(MessagePart::RequestState).is_some() => BridgedMethod::Other,
+            name if method::READ_ONLY.contains(&name) => BridgedMethod::ReadOnly,
+            _ => BridgedMethod::Other,
         };
         let era = if version_of(request).is_some() { Era::Modern } else { Era::Legacy };
         let line = Some(request.bytes().clone());
@@ -68,15 +68,15 @@ impl BridgedRequest {
     /// Returns the entry for a batch, if it contains requests.
     pub(super) fn of_batch(line: &Bytes) -> Option<Self> {
         let batch = Batch::parse(line, defaults::BATCH_MESSAGES_MAX).ok()?;
-        let asked =
-            batch.into_members().flatten().filter(|one| one.shape() == MessageKind::Request);
+        let requests =
+            batch.into_members().flatten().filter(|one| one.kind() == MessageKind::Request);
         let (mut ids, mut reads) = (Vec::new(), true);
-        for request in asked {
+        for request in requests {
             let request = Self::of(&request);
-            reads &= matches!(request.kind, BridgedMethod::Reading);
+            reads &= matches!(request.kind, BridgedMethod::ReadOnly);
             ids.extend(request.ids);
         }
-        let kind = if reads { BridgedMethod::Reading } else { BridgedMethod::Acting };
+        let kind = if reads { BridgedMethod::ReadOnly } else { BridgedMethod::Other };
         let (is_batch, era, line) = (true, Era::Legacy, Some(line.clone()));
         (!ids.is_empty()).then_some(Self { ids, is_batch, era, kind, line })
     }
@@ -91,15 +91,15 @@ impl BridgedRequest {
     }
 
     /// Returns whether it may be executed twice.
-    pub(super) fn is_harmless(&self) -> bool {
+    pub(super) fn is_repeatable(&self) -> bool {
         match self.kind {
-            BridgedMethod::Handshake
-            | BridgedMethod::Level
-            | BridgedMethod::Watching(_)
-            | BridgedMethod::Unwatching(_)
-            | BridgedMethod::Listening { .. }
-            | BridgedMethod::Reading => true,
-            BridgedMethod::Acting => false,
+            BridgedMethod::Initialize
+            | BridgedMethod::SetLevel
+            | BridgedMethod::Subscribe(_)
+            | BridgedMethod::Unsubscribe(_)
+            | BridgedMethod::Listen { .. }
+            | BridgedMethod::ReadOnly => true,
+            BridgedMethod::Other => false,
         }
     }
 
@@ -109,7 +109,7 @@ impl BridgedRequest {
     }
 
     /// Returns the answer to a failed request or batch.
-    pub(super) fn failed(&self, error: &RpcError) -> ByteChunks {
+    pub(super) fn failure_answer(&self, error: &RpcError) -> ByteChunks {
         let error = error.clone().for_era(self.era);
         let mut answers = self.ids.iter().map(|id| ByteChunks::from(error.render(Some(id))));
         match self.is_batch {

@@ -15,7 +15,7 @@ use crate::{
 pub(super) struct SessionMemory {
     pub(super) handshake: Option<Bytes>,
     /// `true` once the answer was passed on.
-    pub(super) is_greeted: bool,
+    pub(super) has_session: bool,
     /// The lists for whose changes the client receives notifications.
     pub(super) lists: Vec<ListKind>,
     pub(super) has_batches: bool,
@@ -28,34 +28,30 @@ impl SessionMemory {
     /// Records the state that the service has accepted.
     pub(super) fn note(&mut self, request: BridgedRequest, result: &str) {
         match request.kind {
-            BridgedMethod::Handshake => {
-                self.is_greeted = true;
+            BridgedMethod::Initialize => {
+                self.has_session = true;
                 let result = ObjectMembers::read(result).unwrap_or_default();
                 let agreed = result.string("protocolVersion");
                 self.has_batches = agreed.is_some_and(|version| version::has_batches(&version));
-                let all =
-                    result.get("capabilities").and_then(ObjectMembers::read).unwrap_or_default();
-                let tells = |list: &ListKind| {
-                    let own = all.get(list.capability()).and_then(ObjectMembers::read);
-                    own.is_some_and(|own| own.get("listChanged") == Some("true"))
+                let all = result.object("capabilities");
+                let announces = |list: &ListKind| {
+                    all.object(list.capability()).get("listChanged") == Some("true")
                 };
-                self.lists = [ListKind::Tools, ListKind::Prompts, ListKind::Resources]
-                    .into_iter()
-                    .filter(tells)
-                    .collect();
+                let lists = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
+                self.lists = lists.into_iter().filter(announces).collect();
             }
-            BridgedMethod::Level => self.level = request.line,
-            BridgedMethod::Watching(uri) => {
+            BridgedMethod::SetLevel => self.level = request.line,
+            BridgedMethod::Subscribe(uri) => {
                 if let Some(line) = request.line
-                    && self.watched.len() < defaults::WATCHED_MAX
+                    && self.watched.len() < defaults::SUBSCRIPTIONS_MAX
                 {
                     self.watched.insert(uri, line);
                 }
             }
-            BridgedMethod::Unwatching(uri) => {
+            BridgedMethod::Unsubscribe(uri) => {
                 self.watched.remove(&uri);
             }
-            BridgedMethod::Listening { .. } | BridgedMethod::Reading | BridgedMethod::Acting => {}
+            BridgedMethod::Listen { .. } | BridgedMethod::ReadOnly | BridgedMethod::Other => {}
         }
     }
 }

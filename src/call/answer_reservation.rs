@@ -11,12 +11,12 @@ impl Exchange {
     /// A large answer reserves its memory when it is computed.
     pub(super) fn make_room(&mut self, length: usize) -> Result<(), CallError> {
         let is_small = length < defaults::MEMORY_COUNTED_MIN;
-        if self.sequel.is_none() || is_small || length > defaults::INLINE_BYTES_MAX {
+        if self.continuation.is_none() || is_small || length > defaults::INLINE_BYTES_MAX {
             return Ok(());
         }
         let wanted = self.reservation_for(length);
         let grown = self.memory.grow_to(wanted);
-        grown.map_err(|exhausted| no_memory(self.slot.name().clone(), exhausted))
+        grown.map_err(|exhausted| out_of_memory(self.slot.name().clone(), exhausted))
     }
 
     /// Returns the memory needed to process an answer of `length` bytes. Counts it as kept.
@@ -33,10 +33,10 @@ impl Exchange {
         let mut memory = std::mem::take(&mut self.memory);
         let counted = answer.wrapped(|bytes| memory.count(bytes));
         let server = || self.slot.name().clone();
-        counted.map(CallEvent::Answer).map_err(|exhausted| no_memory(server(), exhausted))
+        counted.map(CallEvent::Answer).map_err(|exhausted| out_of_memory(server(), exhausted))
     }
 }
 
-pub(super) fn no_memory(server: ServerName, exhausted: MemoryExhausted) -> CallError {
+pub(super) fn out_of_memory(server: ServerName, exhausted: MemoryExhausted) -> CallError {
     CallError::Failed { server, source: RequestFailure::NoMemory(exhausted) }
 }

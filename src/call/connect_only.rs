@@ -50,12 +50,12 @@ pub async fn connection(
         let permit = slot.gate().admit(Holder::SERVICE).map_err(|BreakerOpen { retry_in }| {
             CallError::Tripped { server: server(), retry_in }
         })?;
-        let source = match slot.lease(owner, until).await {
+        let error = match slot.lease(owner, until).await {
             Ok(lease) => return Ok(lease),
-            Err(source) => source,
+            Err(error) => error,
         };
         let Some(successor) = slot.successor().cloned() else {
-            let error = CallError::NotConnected { server: server(), source };
+            let error = CallError::NotConnected { server: server(), error };
             permit.failed(error.fault(), error.incident(slot.attempts(), None), &error);
             return Err(error);
         };
@@ -78,8 +78,7 @@ pub(super) async fn lease(
     owner: Option<&SessionOwner>,
     limits: ConnectionLimits,
 ) -> RequestConnection {
-    let refused =
-        |source: SlotError| CallError::NotConnected { server: slot.name().clone(), source };
+    let refused = |error: SlotError| CallError::NotConnected { server: slot.name().clone(), error };
     // An attempt that is in progress already belongs to another request.
     let (generation, attempts) = (slot.generation(), slot.attempts());
     let until = Instant::now() + limits.silence.min(limits.total);
@@ -88,7 +87,7 @@ pub(super) async fn lease(
     let n_starts = match &leased {
         _ if matches!(slot.declared().transport, TransportConfig::Http { .. }) => 0,
         Ok(lease) if lease.connection.generation() > generation => lease.connection.n_opened(),
-        Err(CallError::NotConnected { source: SlotError::Dial { attempt, .. }, .. }) => {
+        Err(CallError::NotConnected { error: SlotError::Dial { attempt, .. }, .. }) => {
             u32::from(*attempt > attempts)
         }
         Ok(_) | Err(_) => 0,
@@ -96,14 +95,15 @@ pub(super) async fn lease(
     RequestConnection { leased, n_starts }
 }
 
-/// Limits a wait to `patience`. If both end at once, the inner, more specific error wins.
+/// Limits a wait to `timeout`. If both end at once, the inner, more specific error wins.
 async fn within(
     slot: &ServerSlot,
-    patience: Duration,
+    timeout: Duration,
     leased: impl Future<Output = Result<ConnectionLease, CallError>>,
 ) -> Result<ConnectionLease, CallError> {
-    time::timeout(patience, leased).await.unwrap_or_else(|_| {
-        let (server, source) = (slot.name().clone(), RequestFailure::NotInTime { after: patience });
+    time::timeout(timeout, leased).await.unwrap_or_else(|_| {
+        let (server, source) =
+            (slot.name().clone(), RequestFailure::ConnectTimeout { after: timeout });
         Err(CallError::Failed { server, source })
     })
 }

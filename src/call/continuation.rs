@@ -1,12 +1,12 @@
 //! Continuations of a request: a new answer made from its outcome, or another request.
 //!
-//! A tool of metamcp may call several servers in sequence. For the client they are one exchange,
-//! which it cancels as a whole and gets notifications of.
+//! A tool of metamcp may call several servers in sequence. For the client, these calls are one
+//! exchange: it cancels them together, and gets their notifications.
 
 use std::sync::Arc;
 
 use super::{
-    CallError, EraAdapter, Exchange, Stage, answer_reservation::no_memory, retry::RetryBudget,
+    CallError, EraAdapter, Exchange, Stage, answer_reservation::out_of_memory, retry::RetryBudget,
 };
 use crate::{
     compute_pool::StopFlag,
@@ -24,23 +24,27 @@ pub trait CallContinuation: Send + Sync {
     }
 
     /// Records a server's progress notification. Returns whether to forward it to the client.
-    fn hears(&mut self, progress: &Message) -> bool {
+    fn forwards_progress(&mut self, progress: &Message) -> bool {
         let _ = progress;
         true
     }
 
     /// Returns the action for `outcome`: the server's answer in the client's era, or the error. A
     /// large answer is processed outside the event loops. `stop` is set once the client has left.
-    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> AttemptOutcome;
+    fn on_outcome(
+        &mut self,
+        outcome: Result<Message, CallError>,
+        stop: &StopFlag,
+    ) -> AttemptOutcome;
 
     /// Continues after [`NextAction::Compute`], outside the event loops and until `stop` is set.
     fn resume(&mut self, stop: &StopFlag) -> AttemptOutcome {
         let _ = stop;
-        AttemptOutcome { notices: Vec::new(), then: NextAction::Compute }
+        AttemptOutcome { notices: Vec::new(), action: NextAction::Compute }
     }
 
     /// Returns whether another request may follow.
-    fn may_go_on(&self) -> bool;
+    fn may_continue(&self) -> bool;
 }
 
 /// The action for an outcome.
@@ -48,7 +52,7 @@ pub struct AttemptOutcome {
     /// The notifications to send to the client first.
     pub notices: Vec<Message>,
     /// The action after the notifications.
-    pub then: NextAction,
+    pub action: NextAction,
 }
 
 /// The next action.
@@ -69,36 +73,40 @@ impl Exchange {
         &mut self,
         outcome: Result<Message, CallError>,
     ) -> Option<Result<Message, CallError>> {
-        let Some(sequel) = &mut self.sequel else { return Some(outcome) };
+        let Some(continuation) = &mut self.continuation else { return Some(outcome) };
         let length = outcome.as_ref().map_or(0, |answer| answer.bytes().len());
         if length > INLINE_BYTES_MAX {
-            self.compute(length, |sequel, room, stop| {
+            self.compute(length, |continuation, room, stop| {
                 // The continuation gets the error instead of the answer.
-                sequel.turn(room.and(outcome), stop)
+                continuation.on_outcome(room.and(outcome), stop)
             });
             return None;
         }
-        let turn = sequel.turn(outcome, &StopFlag::default());
-        self.take(turn)
+        let attempt = continuation.on_outcome(outcome, &StopFlag::default());
+        self.apply(attempt)
     }
 
-    fn take(&mut self, turn: AttemptOutcome) -> Option<Result<Message, CallError>> {
-        let AttemptOutcome { notices, then } = turn;
+    /// Takes the action of the continuation. Returns the outcome for the client, or `None` if
+    /// another step comes first.
+    fn apply(&mut self, attempt: AttemptOutcome) -> Option<Result<Message, CallError>> {
+        let AttemptOutcome { notices, action } = attempt;
         self.notices.extend(notices);
-        match then {
+        match action {
             NextAction::Answer(answer) if !self.notices.is_empty() => {
                 self.stage = Stage::Concluded(answer);
             }
             NextAction::Answer(answer) => return Some(Ok(answer)),
             NextAction::Error(error) => return Some(Err(error)),
             NextAction::Request(slot, request) => self.begin(slot, request),
-            NextAction::Compute => self.compute(0, |sequel, _, stop| sequel.resume(stop)),
+            NextAction::Compute => {
+                self.compute(0, |continuation, _, stop| continuation.resume(stop))
+            }
         }
         None
     }
 
     /// Runs the continuation on an answer of `length` bytes outside the event loops, once there is
-    /// memory for it. [`Self::computed`] waits for the result.
+    /// memory for it. [`Self::wait_for_computation`] waits for the result.
     fn compute(
         &mut self,
         length: usize,
@@ -106,7 +114,9 @@ impl Exchange {
         + Send
         + 'static,
     ) {
-        let (Some(mut sequel), Some(computer)) = (self.sequel.take(), self.computer.clone()) else {
+        let (Some(mut continuation), Some(pool)) =
+            (self.continuation.take(), self.compute_pool.clone())
+        else {
             return;
         };
         let (holder, server) = (self.holder, self.slot.name().clone());
@@ -117,26 +127,26 @@ impl Exchange {
                 Some(wanted) => memory.wait_for(wanted, length).await,
                 None => Ok(()),
             };
-            let room = room.map_err(|exhausted| no_memory(server, exhausted));
-            let computing = computer.run_on_answer(holder, move |stop| {
-                let turn = work(&mut *sequel, room, stop);
-                (sequel, turn)
+            let room = room.map_err(|exhausted| out_of_memory(server, exhausted));
+            let computing = pool.run_on_answer(holder, move |stop| {
+                let attempt = work(&mut *continuation, room, stop);
+                (continuation, attempt)
             });
-            let (sequel, turn) = computing.await?;
-            Ok((memory, sequel, turn))
+            let (continuation, attempt) = computing.await?;
+            Ok((memory, continuation, attempt))
         }));
     }
 
     /// Waits for the computation. Returns the outcome for the client, or `None` if another step
     /// comes first. Cancel safe: the next call continues.
-    pub(super) async fn computed(&mut self) -> Option<Result<Message, CallError>> {
+    pub(super) async fn wait_for_computation(&mut self) -> Option<Result<Message, CallError>> {
         let Stage::Computing(computing) = &mut self.stage else { return None };
         let computed = computing.await;
         self.stage = Stage::Over;
         match computed {
-            Ok((memory, sequel, turn)) => {
-                (self.memory, self.sequel) = (memory, Some(sequel));
-                self.take(turn)
+            Ok((memory, continuation, attempt)) => {
+                (self.memory, self.continuation) = (memory, Some(continuation));
+                self.apply(attempt)
             }
             Err(source) => {
                 let server = self.slot.name().clone();
@@ -148,17 +158,17 @@ impl Exchange {
     /// Starts another request in place of the completed one. It has the same total time.
     fn begin(&mut self, slot: Arc<ServerSlot>, request: Message) {
         (self.slot, self.request) = (slot, request);
-        (self.crossing, self.left) = (EraAdapter::default(), RetryBudget::default());
+        (self.adapter, self.retries) = (EraAdapter::default(), RetryBudget::default());
         (self.has_begun, self.permit) = (false, None);
         self.ends = tokio::time::Instant::now() + self.limits.total;
         self.enter(self.limits);
     }
 
-    /// Returns whether this is progress that the client does not get.
+    /// Returns whether `aside` is progress that the client does not get.
     pub(super) fn is_suppressed_progress(&mut self, aside: &CallEvent) -> bool {
-        let Some(sequel) = &mut self.sequel else { return false };
-        let CallEvent::Aside(SideMessage::Notification(notice)) = aside else { return false };
-        notice.method() == Some(method::PROGRESS) && !sequel.hears(notice)
+        let Some(continuation) = &mut self.continuation else { return false };
+        let CallEvent::Message(SideMessage::Notification(notice)) = aside else { return false };
+        notice.method() == Some(method::PROGRESS) && !continuation.forwards_progress(notice)
     }
 
     /// Returns the answer that was deferred until the client got its notifications.
@@ -174,7 +184,7 @@ impl Exchange {
     /// Returns whether the request can be held until its client sends another one. Requests that
     /// may lead to others cannot.
     pub fn can_be_held(&self) -> bool {
-        self.sequel.as_ref().is_none_or(|sequel| !sequel.may_go_on())
+        self.continuation.as_ref().is_none_or(|continuation| !continuation.may_continue())
     }
 }
 
@@ -222,13 +232,17 @@ mod tests {
             vec![notice(0)]
         }
 
-        fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
+        fn on_outcome(
+            &mut self,
+            outcome: Result<Message, CallError>,
+            _: &StopFlag,
+        ) -> AttemptOutcome {
             self.seen.push(match outcome {
                 Ok(answer) => answer.part(MessagePart::Result).unwrap_or("an error").to_owned(),
                 Err(error) => error.code().to_owned(),
             });
             let notices = vec![notice(self.seen.len())];
-            let then = match self.left.pop() {
+            let action = match self.left.pop() {
                 Some((slot, tool)) => {
                     NextAction::Request(slot, call(tool, &self.seen.len().to_string()))
                 }
@@ -237,10 +251,10 @@ mod tests {
                     NextAction::Answer(Message::parse(answer).expect("a message"))
                 }
             };
-            AttemptOutcome { notices, then }
+            AttemptOutcome { notices, action }
         }
 
-        fn may_go_on(&self) -> bool {
+        fn may_continue(&self) -> bool {
             true
         }
     }
@@ -257,29 +271,30 @@ mod tests {
         let left = left.iter().rev().map(|(server, tool)| (slot(server), *tool)).collect();
         let limits =
             ConnectionLimits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
-        Exchange::new(slot("a"), None, ClientEra::Ourselves, Holder::SERVICE, first.clone(), limits)
+        Exchange::new(slot("a"), None, ClientEra::Metamcp, Holder::SERVICE, first.clone(), limits)
             .with_continuation(Box::new(Relay { left, seen: Vec::new() }), ComputePool::default())
-            .reporting("\"t\"")
+            .with_progress_token("\"t\"")
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_request_leads_to_the_next_and_the_client_hears_of_each() {
+    async fn a_continuation_sends_requests_in_sequence_and_the_client_gets_progress_of_each() {
         let pool = pool(&InProcessLauncher::new());
         let mut exchange = relay(&pool, &call("echo", "0"), &[("b", "echo"), ("a", "echo")]);
 
-        let mut told = Vec::new();
+        let mut progress = Vec::new();
         let answer = loop {
             match exchange.next().await.expect("an answer") {
-                CallEvent::Aside(SideMessage::Notification(notice)) => {
+                CallEvent::Message(SideMessage::Notification(notice)) => {
                     assert!(exchange.wants_progress());
-                    told.push(notice.part(MessagePart::Progress).unwrap_or_default().to_owned());
+                    progress
+                        .push(notice.part(MessagePart::Progress).unwrap_or_default().to_owned());
                 }
                 CallEvent::Answer(answer) => break answer,
                 other => panic!("{other:?}"),
             }
         };
 
-        assert_eq!(told, ["0", "1", "2", "3"]);
+        assert_eq!(progress, ["0", "1", "2", "3"]);
         let seen: Vec<String> =
             serde_json::from_str(answer.part(MessagePart::Result).expect("a result"))
                 .expect("texts");
@@ -306,7 +321,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_request_may_take_as_long_as_one_alone() {
+    async fn each_request_of_a_sequence_has_the_whole_timeout() {
         let servers = InProcessLauncher::new();
         let pool = pool(&servers);
         let answer =

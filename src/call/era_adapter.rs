@@ -75,8 +75,8 @@ impl EraAdapter {
         if let Some(era) = client.era().filter(|era| *era != server) {
             self.support = match connection.profile() {
                 Some(profile) if self.carries_tasks && profile.has_tasks() => {
-                    let demands = |tool: String| slot.hints().demands_task(&tool);
-                    match request.string(MessagePart::Name).is_some_and(demands) {
+                    let requires_task = |tool: String| slot.hints().requires_task(&tool);
+                    match request.string(MessagePart::Name).is_some_and(requires_task) {
                         true => TaskSupport::Required,
                         false => TaskSupport::Optional,
                     }
@@ -104,7 +104,7 @@ impl EraAdapter {
 }
 
 /// Returns the error of a request that has exceeded its total time.
-pub(super) fn too_late(server: &ServerName, limits: ConnectionLimits) -> CallError {
+pub(super) fn timed_out(server: &ServerName, limits: ConnectionLimits) -> CallError {
     let source = RequestFailure::Timeout { after: limits.total };
     CallError::Failed { server: server.clone(), source }
 }
@@ -119,25 +119,25 @@ impl Exchange {
         drop(call);
         let connection = &lease.connection;
         let method = self.request.method().unwrap_or_default();
-        if let Some(capability) = self.crossing.undeclared
+        if let Some(capability) = self.adapter.undeclared
             && answer.part(MessagePart::Error).is_some()
         {
             return Err(self.unanswered(InputRefusal::Undeclared { capability }));
         }
         let info =
             || connection.profile().and_then(ServerProfile::server_info).map(Value::to_string);
-        if let Some(task) = &mut self.crossing.task {
+        if let Some(task) = &mut self.adapter.task {
             return match task.advance(&answer, info().as_deref()) {
                 TaskTurn::Answer(answer) => Ok(Some(answer)),
                 TaskTurn::Next { questions, pause } => {
                     if !questions.questions.is_empty() {
                         self.count_round()?;
                     }
-                    self.inquire(questions, pause, lease).map(|()| None)
+                    self.request_input(questions, pause, lease).map(|()| None)
                 }
             };
         }
-        let support = self.crossing.support;
+        let support = self.adapter.support;
         let translated = match (self.client.era(), connection.era()) {
             (Some(Era::Legacy), Era::Modern) => match era::for_legacy(&answer, method, support) {
                 TranslatedResult::Final(answer) => TranslatedResult::Final(self.as_task(answer)),
@@ -164,30 +164,30 @@ impl Exchange {
         if self.client.era() == Some(Era::Modern) {
             // A client gets only questions that it has declared support for.
             if !self.client.can_be_asked(&input) {
-                return Err(self.unanswered(InputRefusal::NoVisits));
+                return Err(self.unanswered(InputRefusal::UrlNotDeclared));
             }
             let answer = Message::response(self.client_id(), &input.to_result());
             return Ok(Message::parse_own(answer).ok());
         }
         let method = self.request.method().unwrap_or_default();
-        if !method::ASKING.contains(&method) {
+        if !method::MAY_NEED_INPUT.contains(&method) {
             let method = method.to_owned();
-            return Err(self.unanswered(InputRefusal::OutOfPlace { method }));
+            return Err(self.unanswered(InputRefusal::NotAllowed { method }));
         }
         let is_empty = input.questions.is_empty();
         let pause =
-            if is_empty { self.crossing.poll.pause(fastrand::f64()) } else { Duration::ZERO };
+            if is_empty { self.adapter.poll.pause(fastrand::f64()) } else { Duration::ZERO };
         self.count_round()?;
-        self.inquire(input, pause, lease).map(|()| None)
+        self.request_input(input, pause, lease).map(|()| None)
     }
 
     /// Returns a modern server's final answer to a call, as a finished task if the client has asked
     /// for a task.
     fn as_task(&self, answer: Message) -> Message {
-        let is_to_be_task = self.crossing.support != TaskSupport::Forbidden
+        let is_task = self.adapter.support != TaskSupport::Forbidden
             && self.request.method() == Some(method::TOOLS_CALL)
-            && task::is_asked_for(&self.request);
-        let Some(result) = answer.part(MessagePart::Result).filter(|_| is_to_be_task) else {
+            && task::is_task_call(&self.request);
+        let Some(result) = answer.part(MessagePart::Result).filter(|_| is_task) else {
             return answer;
         };
         let ttl = task::ttl_of(&self.request).map(Duration::from_millis);
@@ -195,29 +195,28 @@ impl Exchange {
         answer.with(MessagePart::Result, &format!(r#"{{"task":{task}}}"#))
     }
 
-    fn unanswered(&self, source: InputRefusal) -> CallError {
+    pub(super) fn unanswered(&self, source: InputRefusal) -> CallError {
         CallError::Unanswered { server: self.slot.name().clone(), source }
     }
 
     /// Records a capability that the server needs and the modern-era client has not declared. If
     /// the server fails, the error names it. Source: MCP 2026-07-28, "Base Protocol", `_meta`.
     pub fn note_missing_capability(&mut self, capability: Option<&'static str>) {
-        self.crossing.undeclared = self.crossing.undeclared.or(capability);
+        self.adapter.undeclared = self.adapter.undeclared.or(capability);
     }
 
     fn count_round(&mut self) -> Result<(), CallError> {
-        self.crossing.n_rounds += 1;
-        if self.crossing.n_rounds > defaults::INPUT_ROUNDS_MAX {
-            return Err(
-                self.unanswered(InputRefusal::TooMany { rounds: defaults::INPUT_ROUNDS_MAX })
-            );
+        let rounds = defaults::INPUT_ROUNDS_MAX;
+        self.adapter.n_rounds += 1;
+        if self.adapter.n_rounds > rounds {
+            return Err(self.unanswered(InputRefusal::TooManyRounds { rounds }));
         }
         Ok(())
     }
 
     /// Asks the client the server's questions. Without questions, asks the server again after a
     /// `pause`.
-    fn inquire(
+    fn request_input(
         &mut self,
         input: InputRequired,
         pause: Duration,
@@ -225,28 +224,28 @@ impl Exchange {
     ) -> Result<(), CallError> {
         let left = self.time_left();
         if left.is_zero() {
-            return Err(too_late(self.slot.name(), self.limits));
+            return Err(timed_out(self.slot.name(), self.limits));
         }
-        let inquiry = InputExchange::new(input, &lease.connection, pause.min(left));
-        self.stage = Stage::Asking(Box::new(inquiry), lease);
+        let exchange = InputExchange::new(input, &lease.connection, pause.min(left));
+        self.stage = Stage::AwaitingInput(Box::new(exchange), lease);
         Ok(())
     }
 
     /// Sends the request again with the client's answers.
     pub(super) fn resend(&mut self) {
         let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        let Stage::Asking(inquiry, lease) = stage else { return };
-        let (responses, state) = inquiry.answers();
-        let retry = match &mut self.crossing.task {
+        let Stage::AwaitingInput(input, lease) = stage else { return };
+        let (responses, state) = input.answers();
+        let retry = match &mut self.adapter.task {
             Some(task) => task.step(&self.request, responses),
             None => era::retry(&self.request, responses, state),
         };
-        self.crossing.retry = Some(Box::new(retry));
+        self.adapter.retry = Some(Box::new(retry));
         // The client's time to answer does not count against the server. Polling does.
         if !responses.is_empty() {
-            self.ends += inquiry.elapsed();
+            self.ends += input.elapsed();
         }
-        // What the client has seen stays valid if the request is sent twice.
+        // The messages that the client got stay valid if the request is sent twice.
         self.has_begun = false;
         self.stage = Stage::Connected(Connected { call: None, lease });
     }

@@ -14,7 +14,7 @@ mod client_error;
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The name has no server prefix.
-    #[error("`{name}` has no server in front")]
+    #[error("`{name}` has no server prefix")]
     Unqualified {
         /// The name of the tool or prompt.
         name: String,
@@ -30,7 +30,7 @@ pub enum CallError {
         similar: Vec<String>,
     },
     /// The request lacks a parameter that routing needs.
-    #[error("`{method}` without `params.{parameter}`")]
+    #[error("`{method}` lacks `params.{parameter}`")]
     MissingParameter {
         /// The method.
         method: String,
@@ -38,25 +38,25 @@ pub enum CallError {
         parameter: &'static str,
     },
     /// The request needs a session, and names none.
-    #[error("`{method}` without a session")]
+    #[error("`{method}` needs a session, and the request names none")]
     NoSession {
         /// The method.
         method: String,
     },
     /// No server lists the resource.
-    #[error("no server has a resource `{uri}`")]
+    #[error("no server lists the resource `{uri}`")]
     UnknownResource {
         /// The URI.
         uri: String,
     },
     /// The list has no page with this cursor.
-    #[error("there is no page `{cursor}`")]
+    #[error("the list has no page `{cursor}`")]
     UnknownCursor {
         /// The cursor.
         cursor: String,
     },
     /// The server did not answer a list request with a list.
-    #[error("server `{server}` answered `{method}` with {answer}")]
+    #[error("server `{server}` did not answer `{method}` with a list, but with {answer}")]
     NoList {
         /// The server.
         server: ServerName,
@@ -66,7 +66,7 @@ pub enum CallError {
         answer: String,
     },
     /// The client watches the maximum number of resources.
-    #[error("{max} resources are watched for this client already")]
+    #[error("the client already watches {max} resources, the maximum")]
     TooManyWatched {
         /// The maximum.
         max: usize,
@@ -87,7 +87,7 @@ pub enum CallError {
     },
     /// The server has failed so often that its breaker is open.
     #[error(
-        "server `{server}` is temporarily unavailable: breaker open, next probe in {} s",
+        "server `{server}` is temporarily unavailable: it failed repeatedly, next attempt in {} s",
         whole_seconds(*.retry_in)
     )]
     Tripped {
@@ -97,15 +97,15 @@ pub enum CallError {
         retry_in: Duration,
     },
     /// The server could not be connected.
-    #[error("server `{server}` is not connected")]
+    #[error("{error}")]
     NotConnected {
         /// The server.
         server: ServerName,
-        /// The cause.
-        source: SlotError,
+        /// The cause, which names the server.
+        error: SlotError,
     },
     /// The request has no counterpart in the era of the server.
-    #[error("server `{server}` cannot be asked this")]
+    #[error("server `{server}` did not get the request")]
     Untranslatable {
         /// The server.
         server: ServerName,
@@ -113,7 +113,7 @@ pub enum CallError {
         source: TranslationError,
     },
     /// The server has asked the client a question, and cannot get the answer.
-    #[error("server `{server}` has asked its client something")]
+    #[error("server `{server}` got no answer to its question")]
     Unanswered {
         /// The server.
         server: ServerName,
@@ -121,13 +121,13 @@ pub enum CallError {
         source: InputRefusal,
     },
     /// metamcp would have to compute the answer itself, and is overloaded.
-    #[error("the answer was not computed")]
+    #[error("metamcp did not compute the answer")]
     Overloaded {
         /// The cause.
         source: ComputeError,
     },
     /// The server has answered, but metamcp could not process the answer for the client.
-    #[error("server `{server}` has answered, and its answer was not read")]
+    #[error("server `{server}` answered, but metamcp did not process the answer")]
     NotComputed {
         /// The server.
         server: ServerName,
@@ -135,7 +135,7 @@ pub enum CallError {
         source: ComputeError,
     },
     /// The server was connected and gave no answer.
-    #[error("server `{server}` gave no answer")]
+    #[error("request to server `{server}` failed")]
     Failed {
         /// The server.
         server: ServerName,
@@ -148,6 +148,10 @@ impl CallError {
     /// Returns the kind of failure, from the point of view of the server.
     pub fn fault(&self) -> Fault {
         match self {
+            Self::NoList { .. } => Fault::Protocol,
+            Self::NotConnected { error, .. } => error.fault(),
+            Self::Failed { source, .. } => source.fault(),
+            // The server did not get the request, or did its part.
             Self::Unqualified { .. }
             | Self::UnknownServer { .. }
             | Self::MissingParameter { .. }
@@ -162,9 +166,6 @@ impl CallError {
             | Self::Overloaded { .. }
             | Self::NotComputed { .. }
             | Self::Tripped { .. } => Fault::Cancelled,
-            Self::NoList { .. } => Fault::Protocol,
-            Self::NotConnected { source, .. } => source.fault(),
-            Self::Failed { source, .. } => source.fault(),
         }
     }
 
@@ -175,39 +176,13 @@ impl CallError {
         attempt: u64,
         generation: Option<u64>,
     ) -> Option<BreakerIncident> {
-        match self {
-            Self::NotConnected { source, .. } => match source {
-                SlotError::Dial { attempt, .. } => Some(BreakerIncident::Dial(*attempt)),
-                SlotError::Closing(_)
-                | SlotError::Busy { .. }
-                | SlotError::Exhausted { .. }
-                | SlotError::SessionRequired(_)
-                | SlotError::SessionEnded(_) => None,
-            },
-            Self::Failed { source: RequestFailure::NotInTime { .. }, .. } => {
-                Some(BreakerIncident::Dial(attempt))
-            }
-            Self::Failed { source: RequestFailure::Timeout { .. }, .. } => {
-                Some(BreakerIncident::Timeout)
-            }
-            Self::Failed { source, .. } => {
-                generation.filter(|_| source.is_shared()).map(BreakerIncident::Connection)
-            }
-            Self::Unqualified { .. }
-            | Self::UnknownServer { .. }
-            | Self::MissingParameter { .. }
-            | Self::NoSession { .. }
-            | Self::UnknownResource { .. }
-            | Self::UnknownCursor { .. }
-            | Self::NoList { .. }
-            | Self::TooManyWatched { .. }
-            | Self::UnknownLevel { .. }
-            | Self::UnknownMethod { .. }
-            | Self::Untranslatable { .. }
-            | Self::Unanswered { .. }
-            | Self::Overloaded { .. }
-            | Self::NotComputed { .. }
-            | Self::Tripped { .. } => None,
+        if let Self::NotConnected { error: SlotError::Dial { attempt, .. }, .. } = self {
+            return Some(BreakerIncident::Dial(*attempt));
+        }
+        match self.failure()? {
+            RequestFailure::ConnectTimeout { .. } => Some(BreakerIncident::Dial(attempt)),
+            RequestFailure::Timeout { .. } => Some(BreakerIncident::Timeout),
+            other => generation.filter(|_| other.is_shared()).map(BreakerIncident::Connection),
         }
     }
 
@@ -217,16 +192,11 @@ impl CallError {
     }
 
     /// Returns whether connecting failed, and another attempt may succeed.
-    pub(super) fn may_be_dialled_again(&self) -> bool {
-        let dial = |source: &SlotError| match source {
-            SlotError::Dial { error, .. } => error.may_pass(),
-            SlotError::Closing(_)
-            | SlotError::Busy { .. }
-            | SlotError::Exhausted { .. }
-            | SlotError::SessionRequired(_)
-            | SlotError::SessionEnded(_) => false,
-        };
-        matches!(self, Self::NotConnected { source, .. } if dial(source))
+    pub(super) fn may_reconnect(&self) -> bool {
+        matches!(
+            self,
+            Self::NotConnected { error: SlotError::Dial { error, .. }, .. } if error.is_transient()
+        )
     }
 }
 

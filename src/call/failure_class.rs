@@ -16,7 +16,7 @@ impl Exchange {
             return FailureClass::Final;
         }
         match error.failure() {
-            None if error.may_be_dialled_again() => FailureClass::Dial,
+            None if error.may_reconnect() => FailureClass::Dial,
             None => FailureClass::Final,
             Some(failure) if failure.is_replayable() => FailureClass::Unexecuted,
             Some(failure) if failure.is_interruption() && self.is_repeatable() => {
@@ -31,10 +31,10 @@ impl Exchange {
     pub(super) fn successor(
         &self,
         error: &CallError,
-        loss: FailureClass,
+        class: FailureClass,
     ) -> Option<Arc<ServerSlot>> {
         let is_unexecuted =
-            matches!(error, CallError::NotConnected { .. }) || loss == FailureClass::Unexecuted;
+            matches!(error, CallError::NotConnected { .. }) || class == FailureClass::Unexecuted;
         self.slot.successor().filter(|_| is_unexecuted).cloned()
     }
 
@@ -50,13 +50,13 @@ impl Exchange {
                     }
                     Stage::Tripped(_)
                     | Stage::Connecting(_)
-                    | Stage::Asking(..)
+                    | Stage::AwaitingInput(..)
                     | Stage::Computing(_)
                     | Stage::Concluded(_)
                     | Stage::Over => false,
                 })
             }),
-            asked => method::READING.contains(&asked),
+            asked => method::READ_ONLY.contains(&asked),
         }
     }
 }

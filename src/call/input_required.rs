@@ -24,10 +24,11 @@ pub(super) struct InputExchange {
     since: Instant,
 }
 
+/// The client's reply to one question.
 struct Answered {
     key: String,
     method: String,
-    reaction: Option<ClientReply>,
+    reply: Option<ClientReply>,
 }
 
 /// The next step.
@@ -42,13 +43,13 @@ pub(super) enum InputStep {
 #[derive(Debug, thiserror::Error)]
 pub enum InputRefusal {
     /// The client has not declared support for the question, or has no stream for it.
-    #[error("the client cannot be asked for `{method}`")]
+    #[error("the client did not declare support for `{method}`, or has no event stream for it")]
     Refused {
         /// The method of the question.
         method: String,
     },
     /// The server failed because it cannot ask its client.
-    #[error("the client has not declared `{capability}`, without which the server fails")]
+    #[error("the client did not declare the capability `{capability}`, and the server needs it")]
     Undeclared {
         /// The capability that the client lacks.
         capability: &'static str,
@@ -68,20 +69,20 @@ pub enum InputRefusal {
         method: String,
     },
     /// The modern-era client would have to visit a URL, and has not declared support for it.
-    #[error("the client has not declared that it can be sent to an address")]
-    NoVisits,
+    #[error("the client did not declare that it can open a URL")]
+    UrlNotDeclared,
     /// The server must not ask before it answers this request.
-    #[error("no server may ask anything before it answers `{method}`")]
-    OutOfPlace {
+    #[error("the protocol allows no question before the answer to `{method}`")]
+    NotAllowed {
         /// The method of the client's request.
         method: String,
     },
     /// Too many calls wait for their clients already.
-    #[error("too many calls wait for what their clients are to answer")]
-    Full,
+    #[error("too many calls wait for answers of their clients")]
+    TooManyHeld,
     /// The server asks too many times.
-    #[error("the server has asked {rounds} times and wants to know still more")]
-    TooMany {
+    #[error("the client has answered {rounds} rounds of questions, the maximum")]
+    TooManyRounds {
         /// The number of rounds of questions.
         rounds: u32,
     },
@@ -94,9 +95,9 @@ impl InputExchange {
         let (mut unasked, unanswered) = (VecDeque::new(), FuturesUnordered::new());
         for (key, message) in input.questions {
             let method = message.method().unwrap_or_default().to_owned();
-            let (question, reacted) = ServerRequest::of_answer(message, connection);
+            let (question, reply) = ServerRequest::of_answer(message, connection);
             unasked.push_back(question);
-            let answered = async move { Answered { key, method, reaction: reacted.await.ok() } };
+            let answered = async move { Answered { key, method, reply: reply.await.ok() } };
             unanswered.push(Box::pin(answered) as BoxFuture<'static, Answered>);
         }
         let earliest = if unasked.is_empty() { now + pause } else { now };
@@ -119,8 +120,8 @@ impl InputExchange {
         if let Some(question) = self.unasked.pop_front() {
             return Ok(InputStep::Ask(Box::new(question)));
         }
-        while let Some(Answered { key, method, reaction }) = self.unanswered.next().await {
-            self.responses.push((key, response(method, reaction)?));
+        while let Some(Answered { key, method, reply }) = self.unanswered.next().await {
+            self.responses.push((key, response(method, reply)?));
         }
         time::sleep_until(self.earliest).await;
         Ok(InputStep::Done)
@@ -138,8 +139,8 @@ impl InputExchange {
 }
 
 /// Returns the result for the server, JSON text.
-fn response(method: String, reaction: Option<ClientReply>) -> Result<String, InputRefusal> {
-    let answer: Message = match reaction {
+fn response(method: String, reply: Option<ClientReply>) -> Result<String, InputRefusal> {
+    let answer: Message = match reply {
         Some(ClientReply::Answered(answer)) => answer,
         Some(ClientReply::Refused) => return Err(InputRefusal::Refused { method }),
         None => return Err(InputRefusal::Gone { method }),

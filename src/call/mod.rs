@@ -45,7 +45,7 @@ pub struct Exchange {
     /// The holder that the request counts for.
     holder: Holder,
     request: Message,
-    crossing: EraAdapter,
+    adapter: EraAdapter,
     limits: ConnectionLimits,
     ends: Instant,
     stage: Stage,
@@ -53,28 +53,28 @@ pub struct Exchange {
     permit: Option<GatePass>,
     /// No connection to the server had been lost when the request came.
     is_fresh: bool,
-    left: RetryBudget,
-    /// The client has seen something before the answer, and would see it twice after a retry.
+    retries: RetryBudget,
+    /// The client has got a message before the answer, and would get it twice after a retry.
     has_begun: bool,
-    sieve: Option<Sieve>,
+    filter: Option<AnswerFilter>,
     /// The memory for the continuation.
     memory: MemoryReservation,
     /// The size of the answers that the continuation may keep: those of the steps of a chain.
     n_kept: usize,
-    /// The continuation that processes the outcome, if any.
-    sequel: Option<Box<dyn CallContinuation>>,
+    /// The processing of the outcome, if any.
+    continuation: Option<Box<dyn CallContinuation>>,
     /// The pool for long computations of the continuation.
-    computer: Option<ComputePool>,
+    compute_pool: Option<ComputePool>,
     /// The notifications to send to the client before anything else.
     notices: VecDeque<Message>,
     /// The client's progress token, if it is not in the request.
     token: Option<Box<str>>,
     /// A client whose own connection ends with the request. Dropped last.
-    guest: Option<OneShotClient>,
+    one_shot: Option<OneShotClient>,
 }
 
 /// A filter that changes an answer before the client gets it.
-type Sieve = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
+type AnswerFilter = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
 
 impl Exchange {
     /// Prepares to send a request of `client` to the server of `slot`. The first [`Exchange::next`]
@@ -96,22 +96,22 @@ impl Exchange {
             client,
             holder,
             request,
-            crossing: EraAdapter::default(),
+            adapter: EraAdapter::default(),
             limits,
             ends,
             stage: Stage::Over,
             permit: None,
             is_fresh: false,
-            left: RetryBudget::default(),
+            retries: RetryBudget::default(),
             has_begun: false,
-            sieve: None,
+            filter: None,
             memory: MemoryReservation::of(Some(holder.account)),
             n_kept: 0,
-            sequel: None,
-            computer: None,
+            continuation: None,
+            compute_pool: None,
             notices: VecDeque::new(),
             token: None,
-            guest: None,
+            one_shot: None,
         };
         exchange.enter(limits);
         exchange
@@ -119,50 +119,50 @@ impl Exchange {
 
     /// Keeps the one-shot client until the request has ended.
     #[must_use]
-    pub fn of_guest(mut self, guest: Option<OneShotClient>) -> Self {
-        self.guest = guest;
+    pub fn with_one_shot(mut self, one_shot: Option<OneShotClient>) -> Self {
+        self.one_shot = one_shot;
         self
     }
 
-    /// Applies `sieve` to the answer before any other processing.
+    /// Applies `filter` to the answer before any other processing.
     #[must_use]
     pub fn with_filter(
         mut self,
-        sieve: impl FnOnce(Message) -> Message + Send + Sync + 'static,
+        filter: impl FnOnce(Message) -> Message + Send + Sync + 'static,
     ) -> Self {
-        self.sieve = Some(Box::new(sieve));
+        self.filter = Some(Box::new(filter));
         self
     }
 
-    /// Processes the final outcome with `sequel`, which runs on `computer` if that takes long.
+    /// Processes the final outcome with `continuation`, on `compute_pool` if that takes long.
     #[must_use]
     pub fn with_continuation(
         mut self,
-        mut sequel: Box<dyn CallContinuation>,
-        computer: ComputePool,
+        mut continuation: Box<dyn CallContinuation>,
+        compute_pool: ComputePool,
     ) -> Self {
-        self.notices = sequel.start().into();
-        (self.sequel, self.computer) = (Some(sequel), Some(computer));
+        self.notices = continuation.start().into();
+        (self.continuation, self.compute_pool) = (Some(continuation), Some(compute_pool));
         self
     }
 
     /// Counts a server start that was made for the request beforehand.
     #[must_use]
     pub fn after_start(mut self) -> Self {
-        self.left.started(1);
+        self.retries.started(1);
         self
     }
 
     /// Sends progress notifications under `token`, JSON text, which is not in the request.
     #[must_use]
-    pub fn reporting(mut self, token: &str) -> Self {
+    pub fn with_progress_token(mut self, token: &str) -> Self {
         self.token = Some(token.into());
         self
     }
 
     /// Translates tasks between the eras: the client can find its tasks again.
     pub fn carry_tasks(&mut self) {
-        self.crossing.carries_tasks = true;
+        self.adapter.carries_tasks = true;
     }
 
     /// Requests a connection, if the breaker admits the request.
@@ -187,13 +187,13 @@ impl Exchange {
     pub async fn next(&mut self) -> Result<CallEvent, CallError> {
         loop {
             if let Some(notice) = self.notices.pop_front() {
-                return Ok(SideMessage::Notification(notice).into());
+                return Ok(CallEvent::Message(SideMessage::Notification(notice)));
             }
             if let Some(answer) = self.take_deferred_answer() {
                 return self.counted(answer);
             }
             if matches!(self.stage, Stage::Computing(_)) {
-                match self.computed().await {
+                match self.wait_for_computation().await {
                     Some(outcome) => return outcome.and_then(|answer| self.counted(answer)),
                     None => continue,
                 }
@@ -202,8 +202,8 @@ impl Exchange {
                 Ok(CallEvent::Answer(answer)) => {
                     let received = answer.bytes().as_ptr();
                     self.answered(&answer);
-                    let answer = match self.sieve.take() {
-                        Some(sieve) => sieve(answer),
+                    let answer = match self.filter.take() {
+                        Some(filter) => filter(answer),
                         None => answer,
                     };
                     match self.translated(answer) {
@@ -235,30 +235,32 @@ impl Exchange {
     /// Prepares another attempt after a failure. Without one, returns the outcome for the client,
     /// or `None` if another step comes first.
     fn recover(&mut self, error: CallError) -> Option<Result<Message, CallError>> {
-        let loss = self.classify(&error);
-        if let Some(successor) = self.successor(&error, loss) {
-            tracing::debug!(mcp_server = %self.slot.name(), "request goes to the changed server");
+        let class = self.classify(&error);
+        if let Some(successor) = self.successor(&error, class) {
+            let name = self.slot.name();
+            tracing::debug!(mcp_server = %name, "request for server `{name}` follows its reload");
             // The old server's outcome says nothing about the new one.
             self.permit = None;
             self.slot = successor;
             self.enter(self.limits_left());
             return None;
         }
-        let again = retry::decide(self.slot.declared().retry, loss, self.is_fresh);
+        let again = retry::decide(self.slot.declared().retry, class, self.is_fresh);
         let Some(stage) = again.and_then(|again| self.try_again(again)) else {
             self.report(&error);
             self.stage = Stage::Over;
             return self.resolve_outcome(Err(error));
         };
-        tracing::info!(mcp_server = %self.slot.name(), reason = %chain(&error), "request sent again");
+        let reason = chain(&error);
+        tracing::info!(mcp_server = %self.slot.name(), reason, "request sent again: {reason}");
         self.stage = stage;
         None
     }
 
     /// Returns the first stage of another attempt, if the budget allows one.
     fn try_again(&mut self, again: RetryKind) -> Option<Stage> {
-        let pause = self.left.take(again)?;
-        if self.left.may_start() {
+        let pause = self.retries.take(again)?;
+        if self.retries.may_start() {
             return Some(self.connecting(pause, self.limits_left()));
         }
         // No start is left for this request, but another client may have started the server.
@@ -333,7 +335,7 @@ impl Exchange {
     /// Returns the generation of the request's connection, if it is on one.
     pub fn generation(&self) -> Option<u64> {
         match &self.stage {
-            Stage::Connected(Connected { lease, .. }) | Stage::Asking(_, lease) => {
+            Stage::Connected(Connected { lease, .. }) | Stage::AwaitingInput(_, lease) => {
                 Some(lease.connection.generation())
             }
             Stage::Tripped(_)

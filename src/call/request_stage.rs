@@ -31,7 +31,7 @@ pub(super) enum Stage {
     /// There is a connection. The request is on its way once there is a call.
     Connected(Connected),
     /// The client must answer the server's questions first.
-    Asking(Box<InputExchange>, ConnectionLease),
+    AwaitingInput(Box<InputExchange>, ConnectionLease),
     /// The continuation processes the outcome.
     Computing(BoxFuture<'static, Computed>),
     /// The answer, which the client gets after its notifications.
@@ -52,36 +52,29 @@ impl Exchange {
         loop {
             match &mut self.stage {
                 Stage::Tripped(BreakerOpen { retry_in }) => {
-                    return Err(CallError::Tripped {
-                        server: self.slot.name().clone(),
-                        retry_in: *retry_in,
-                    });
+                    let (server, retry_in) = (self.slot.name().clone(), *retry_in);
+                    return Err(CallError::Tripped { server, retry_in });
                 }
                 Stage::Connecting(connecting) => {
                     let RequestConnection { leased, n_starts } = connecting.await;
-                    self.left.started(n_starts);
+                    self.retries.started(n_starts);
                     let lease = leased?;
                     self.stage = Stage::Connected(Connected { call: None, lease });
                 }
                 Stage::Connected(Connected { call: Some(call), .. }) => {
-                    let came = call.next().await;
-                    self.has_begun |= matches!(came, Ok(CallEvent::Aside(_)));
+                    let event = call.next().await;
+                    self.has_begun |= matches!(event, Ok(CallEvent::Message(_)));
                     let server = || self.slot.name().clone();
-                    return came.map_err(|source| CallError::Failed { server: server(), source });
+                    return event.map_err(|source| CallError::Failed { server: server(), source });
                 }
                 Stage::Connected(_) => self.send().await?,
-                Stage::Asking(inquiry, _) => match inquiry.next().await {
+                Stage::AwaitingInput(input, _) => match input.next().await {
                     Ok(InputStep::Ask(question)) => {
                         self.has_begun = true;
-                        return Ok(SideMessage::Question(*question).into());
+                        return Ok(CallEvent::Message(SideMessage::Question(*question)));
                     }
                     Ok(InputStep::Done) => self.resend(),
-                    Err(source) => {
-                        return Err(CallError::Unanswered {
-                            server: self.slot.name().clone(),
-                            source,
-                        });
-                    }
+                    Err(source) => return Err(self.unanswered(source)),
                 },
                 Stage::Computing(_) | Stage::Concluded(_) | Stage::Over => {
                     return std::future::pending().await;
@@ -96,15 +89,15 @@ impl Exchange {
         let server = self.slot.name();
         let total = self.ends.saturating_duration_since(Instant::now());
         if total.is_zero() {
-            return Err(era_adapter::too_late(server, self.limits));
+            return Err(era_adapter::timed_out(server, self.limits));
         }
         let request = self
-            .crossing
+            .adapter
             .outgoing(&self.request, &self.client, &self.slot, &lease.connection)
             .map_err(|source| CallError::Untranslatable { server: server.clone(), source })?;
         let limits = ConnectionLimits { total, ..self.limits };
         let sent = match self.client {
-            ClientEra::Ourselves => {
+            ClientEra::Metamcp => {
                 lease.connection.call_internal(self.holder, &request, limits).await
             }
             ClientEra::Legacy { .. } | ClientEra::Modern(_) => {

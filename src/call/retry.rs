@@ -5,7 +5,7 @@
 //! | a failed attempt to connect that may succeed next time | again | again | again | |
 //! | a request that was not executed | again | again | again | |
 //! | an interrupted request that may be executed twice | again | again | again | |
-//! | one that may have been executed, or still runs | | again | again, on the first connection | |
+//! | a request that may have been executed, or still runs | | again | again, on the first connection | |
 //! | a failure that is not the server's fault, or is permanent | | | | |
 //!
 //! Pure.
@@ -55,8 +55,8 @@ pub(super) struct RetryBudget {
 }
 
 /// Returns the kind of retry, if any. `is_fresh`: no earlier connection was lost.
-pub(super) fn decide(retry: RetryPolicy, loss: FailureClass, is_fresh: bool) -> Option<RetryKind> {
-    match (retry, loss) {
+pub(super) fn decide(retry: RetryPolicy, class: FailureClass, is_fresh: bool) -> Option<RetryKind> {
+    match (retry, class) {
         (RetryPolicy::Never, _) | (_, FailureClass::Final) => None,
         (_, FailureClass::Dial) => Some(RetryKind::Redial),
         (_, FailureClass::Unexecuted) => Some(RetryKind::Replay),
@@ -70,7 +70,7 @@ pub(super) fn decide(retry: RetryPolicy, loss: FailureClass, is_fresh: bool) -> 
 impl Default for RetryBudget {
     fn default() -> Self {
         Self {
-            redials: defaults::REDIALS,
+            redials: defaults::RECONNECTS_MAX,
             replays: defaults::REPLAYS,
             repeats: defaults::REPEATS,
             blinds: defaults::BLIND_RETRIES,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_mode_sends_again_what_it_says() {
+    fn each_retry_policy_retries_its_failure_classes() {
         use RetryKind::{Blind, Redial, Repeat, Replay};
         let rows = [
             (FailureClass::Dial, [Some(Redial), Some(Redial), Some(Redial), Some(Redial), None]),
@@ -123,20 +123,20 @@ mod tests {
             (FailureClass::Unknown, [None, Some(Blind), Some(Blind), None, None]),
             (FailureClass::Final, [None; 5]),
         ];
-        for (loss, expected) in rows {
+        for (class, expected) in rows {
             let decided = [
-                decide(RetryPolicy::Safe, loss, true),
-                decide(RetryPolicy::Vital, loss, false),
-                decide(RetryPolicy::Fresh, loss, true),
-                decide(RetryPolicy::Fresh, loss, false),
-                decide(RetryPolicy::Never, loss, true),
+                decide(RetryPolicy::Safe, class, true),
+                decide(RetryPolicy::Vital, class, false),
+                decide(RetryPolicy::Fresh, class, true),
+                decide(RetryPolicy::Fresh, class, false),
+                decide(RetryPolicy::Never, class, true),
             ];
-            assert_eq!(decided, expected, "{loss:?}");
+            assert_eq!(decided, expected, "{class:?}");
         }
     }
 
     #[test]
-    fn no_request_is_tried_again_for_ever() {
+    fn each_kind_of_retry_is_limited() {
         let mut budget = RetryBudget::default();
         let n_taken = |budget: &mut RetryBudget, again| {
             std::iter::from_fn(|| budget.take(again)).take(100).count()
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn no_request_has_its_server_started_a_third_time() {
+    fn a_request_starts_its_server_at_most_twice() {
         let mut budget = RetryBudget::default();
         let n_starts = (0..10).filter(|_| {
             let may_start = budget.may_start();

@@ -13,7 +13,7 @@ pub(super) enum ClientView {
     /// All clients that were shown the list saw this one.
     One(Listing),
     /// Clients saw different lists, or a page that fits no known list.
-    Several,
+    Mixed,
 }
 
 /// The place of a page in the list that a client was shown as its server wrote it.
@@ -29,22 +29,19 @@ impl ClientView {
     /// Records that clients are shown `listing` from now on. Returns whether some clients know
     /// another list and must be notified.
     pub(super) fn list(&mut self, listing: &Listing) -> bool {
-        let is_news = match self {
+        let is_notice_due = match self {
             Self::Nothing => false,
             Self::One(known) => known != listing,
-            Self::Several => true,
+            Self::Mixed => true,
         };
         *self = Self::One(Listing::clone(listing));
-        is_news
+        is_notice_due
     }
 
     /// Compares what clients know with `listing`, which is recorded as shown if clients know any
     /// list. Returns whether some clients must be notified.
     pub(super) fn compare(&mut self, listing: &Listing) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::One(_) | Self::Several => self.list(listing),
-        }
+        *self != Self::Nothing && self.list(listing)
     }
 
     /// Records that a client was shown the lists of other servers without this one.
@@ -61,8 +58,8 @@ impl ClientView {
                 *self = Self::One(Listing::new(page.to_vec()));
                 return;
             }
-            Self::Nothing | Self::Several => {
-                *self = Self::Several;
+            Self::Nothing | Self::Mixed => {
+                *self = Self::Mixed;
                 return;
             }
         };
@@ -79,16 +76,16 @@ impl ClientView {
             },
         };
         if !is_part {
-            *self = Self::Several;
+            *self = Self::Mixed;
         }
     }
 
-    /// Records that a client was told something other than the list.
+    /// Records that a client was shown something other than the list.
     pub(super) fn mark_stale(&mut self) {
-        *self = Self::Several;
+        *self = Self::Mixed;
     }
 
-    /// Records that all clients are told to ask again, without a comparison.
+    /// Records that all clients are notified to ask again, without a comparison.
     pub(super) fn forget(&mut self) {
         *self = Self::Nothing;
     }
@@ -109,39 +106,39 @@ mod tests {
 
     #[test]
     fn comparing_a_list_does_not_count_as_showing_it_to_a_client() {
-        let mut shown = ClientView::default();
-        assert!(!shown.compare(&listing(&["a"])));
-        assert_eq!(shown, ClientView::Nothing);
-        shown.list(&listing(&["a"]));
-        assert!(!shown.compare(&listing(&["a"])));
-        assert!(shown.compare(&listing(&["b"])));
-        assert!(!shown.compare(&listing(&["b"])), "they were told");
-        shown.mark_stale();
-        assert!(shown.compare(&listing(&["b"])));
+        let mut view = ClientView::default();
+        assert!(!view.compare(&listing(&["a"])));
+        assert_eq!(view, ClientView::Nothing);
+        view.list(&listing(&["a"]));
+        assert!(!view.compare(&listing(&["a"])));
+        assert!(view.compare(&listing(&["b"])));
+        assert!(!view.compare(&listing(&["b"])), "they were notified");
+        view.mark_stale();
+        assert!(view.compare(&listing(&["b"])));
     }
 
     #[test]
     fn a_client_that_reads_a_list_is_notified_only_if_the_list_changed_since_it_was_shown() {
-        let mut shown = ClientView::default();
-        assert!(!shown.list(&listing(&["a"])));
-        assert!(!shown.list(&listing(&["a"])));
-        assert!(shown.list(&listing(&["a", "b"])));
-        assert!(!shown.list(&listing(&["a", "b"])), "they were told");
+        let mut view = ClientView::default();
+        assert!(!view.list(&listing(&["a"])));
+        assert!(!view.list(&listing(&["a"])));
+        assert!(view.list(&listing(&["a", "b"])));
+        assert!(!view.list(&listing(&["a", "b"])), "they were notified");
     }
 
     #[test]
-    fn a_list_that_was_left_out_is_news_unless_it_is_empty() {
-        let mut shown = ClientView::default();
-        shown.omit();
-        assert!(!shown.clone().list(&listing(&[])));
-        assert!(shown.list(&listing(&["a"])));
-        shown.omit();
-        assert_eq!(shown, ClientView::Several);
-        assert!(shown.list(&listing(&["a"])), "some know it, others know of none");
+    fn clients_are_notified_of_an_omitted_list_unless_it_is_empty() {
+        let mut view = ClientView::default();
+        view.omit();
+        assert!(!view.clone().list(&listing(&[])));
+        assert!(view.list(&listing(&["a"])));
+        view.omit();
+        assert_eq!(view, ClientView::Mixed);
+        assert!(view.list(&listing(&["a"])), "some know it, others know of none");
     }
 
     #[test]
-    fn pages_that_fit_to_the_list_that_is_known_change_nothing() {
+    fn pages_that_match_the_known_list_change_nothing() {
         let whole = listing(&["a", "b", "c", "d"]);
         for (page, is_first, is_last, fits) in [
             (&["a", "b", "c", "d"][..], true, true, true),
@@ -155,21 +152,21 @@ mod tests {
             (&["x"], false, false, false),
             (&["a"], false, true, false),
         ] {
-            let mut shown = ClientView::One(Listing::clone(&whole));
-            shown.note_page(&listing(page), ListPosition { is_first, is_last });
-            assert_eq!(shown == ClientView::One(Listing::clone(&whole)), fits, "{page:?}");
+            let mut view = ClientView::One(Listing::clone(&whole));
+            view.note_page(&listing(page), ListPosition { is_first, is_last });
+            assert_eq!(view == ClientView::One(Listing::clone(&whole)), fits, "{page:?}");
         }
     }
 
     #[test]
-    fn a_whole_page_is_a_list_and_a_part_of_an_unknown_one_is_none() {
+    fn a_whole_page_is_a_list_and_a_part_of_an_unknown_list_is_not() {
         let place = |is_first, is_last| ListPosition { is_first, is_last };
-        let mut shown = ClientView::default();
-        shown.note_page(&listing(&["a"]), place(true, true));
-        assert_eq!(shown, ClientView::One(listing(&["a"])));
-        shown.forget();
-        shown.note_page(&listing(&["a"]), place(true, false));
-        assert_eq!(shown, ClientView::Several);
-        assert!(shown.list(&listing(&["a"])));
+        let mut view = ClientView::default();
+        view.note_page(&listing(&["a"]), place(true, true));
+        assert_eq!(view, ClientView::One(listing(&["a"])));
+        view.forget();
+        view.note_page(&listing(&["a"]), place(true, false));
+        assert_eq!(view, ClientView::Mixed);
+        assert!(view.list(&listing(&["a"])));
     }
 }

@@ -55,7 +55,7 @@ struct Format {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CacheFileError {
     /// The file is for another declaration or in another format. That is no fault.
-    #[error("it is of another declaration or format")]
+    #[error("it belongs to another declaration or format")]
     Foreign,
     /// The file is not as metamcp writes it.
     #[error("{0}")]
@@ -118,7 +118,7 @@ pub(super) fn read(
     let header: Header<'_> =
         serde_json::from_str(header).map_err(|_| Corrupt("it has no header"))?;
     if header.server != server.as_str() {
-        return Err(Corrupt("it is of another server"));
+        return Err(Corrupt("it belongs to another server"));
     }
     if header.declared != declared.to_string() {
         return Err(Foreign);
@@ -182,7 +182,7 @@ fn listing(list: ListKind, items: &str) -> Result<Listing, CacheFileError> {
 }
 
 fn profile(members: &Members<'_>) -> Result<Option<ServerProfile>, CacheFileError> {
-    let corrupt = || CacheFileError::Corrupt("what it says of the server is not understood");
+    let corrupt = || CacheFileError::Corrupt("its profile of the server is malformed");
     let version = members.get("protocolVersion").map(|version| serde_json::from_str(version.get()));
     let version: Option<String> = version.transpose().map_err(|_| corrupt())?;
     let (Some(version), Some(result)) = (version, members.get("profile")) else {

@@ -60,9 +60,9 @@ impl Catalog {
                         held.hold(key, owner, since.elapsed());
                     }
                     // Waits while the channel to the sessions is full; the queue is bounded.
-                    None => drop(self.told.send(announcement).await),
+                    None => drop(self.notices.send(announcement).await),
                 },
-                () = sleep_until(since, held.next_end()) => {
+                () = sleep_until(held.next_end().map(|end| since + end)) => {
                     let now = since.elapsed();
                     while let Some((key, owner)) = held.take(now) {
                         if checked.insert(key.clone()) {
@@ -94,62 +94,71 @@ impl Catalog {
         if !self.sessions.has_listener(server, owner) {
             // No client listens. The search index must be right all the same; a client that asks
             // later gets a new read.
-            self.look_again(&slot, owner, notice, limits).await;
-            return;
+            return self.refresh_known(&slot, owner, notice, limits).await;
         }
-        let say = || {
-            try_send(&self.told, Announcement::of_change(server.clone(), owner.cloned(), notice));
+        let notify = || {
+            let notice = Announcement::of_change(server.clone(), owner.cloned(), notice);
+            try_send(&self.notices, notice);
         };
         let mut lists = ListKind::of_notice(notice.notice()).to_vec();
-        let unseen = |list: &ListKind| self.entry(&slot, *list, owner).is_unshown();
-        if lists.iter().all(unseen) {
+        let is_unshown = |list: &ListKind| self.entry(&slot, *list, owner).is_unshown();
+        if lists.iter().all(is_unshown) {
             // A search finds tools without a list.
             let is_of_use = self.is_searched.load(Ordering::Relaxed)
                 || source == NoticeSource::Server && !self.pool.is_starting();
             if !is_of_use {
-                self.look_again(&slot, owner, notice, limits).await;
-                return;
+                return self.refresh_known(&slot, owner, notice, limits).await;
             }
             // There is nothing to compare with, only next time.
             lists.truncate(1);
-            say();
+            notify();
         } else {
-            lists.retain(|list| !unseen(list));
+            lists.retain(|list| !is_unshown(list));
         }
         if slot.live(owner).is_none() {
             // A connection that metamcp closed as idle is compared once it is open again. It is not
             // opened for this: some servers report changed lists at each start.
             if !slot.is_closed_idle(owner) {
                 lists.iter().for_each(|list| self.entry(&slot, *list, owner).forget());
-                say();
+                notify();
             }
             return;
         }
         for list in lists {
-            let entry = self.entry(&slot, list, owner);
-            // The read from a slow server continues in the background for the next caller.
-            let reading =
-                timeout(defaults::LIST_PATIENCE, self.listing(&slot, list, owner, limits));
-            let reason = match reading.await {
-                // The reader of a changed list sends the notice, unless clients have seen that
-                // list.
-                Ok(Ok(listing)) => {
-                    if entry.show(&listing) {
-                        say();
-                    }
-                    continue;
-                }
-                Ok(Err(error)) => chain(&*error),
-                Err(_) => "not there in time".to_owned(),
-            };
-            tracing::debug!(mcp_server = %server, mcp_method = list.method(), reason, "list not compared");
-            entry.forget();
-            say();
+            if self.has_changed(&slot, list, owner, limits).await {
+                notify();
+            }
         }
     }
 
+    /// Reads a list. Returns whether clients know another one, or it cannot be read in time.
+    async fn has_changed(
+        &self,
+        slot: &Arc<ServerSlot>,
+        list: ListKind,
+        owner: Option<&SessionOwner>,
+        limits: ConnectionLimits,
+    ) -> bool {
+        let entry = self.entry(slot, list, owner);
+        // The read from a slow server continues in the background for the next caller.
+        let reading = timeout(defaults::LIST_TIMEOUT, self.listing(slot, list, owner, limits));
+        let reason = match reading.await {
+            // The reader of a changed list sends the notice, unless clients have seen that list.
+            Ok(Ok(listing)) => return entry.show(&listing),
+            Ok(Err(error)) => chain(&*error),
+            Err(_) => "not there in time".to_owned(),
+        };
+        let (server, method) = (slot.name(), list.method());
+        tracing::debug!(
+            mcp_server = %server, mcp_method = method, reason,
+            "`{method}` of server `{server}` not compared: {reason}"
+        );
+        entry.forget();
+        true
+    }
+
     /// Reads known lists again, unless their server has no connection.
-    async fn look_again(
+    async fn refresh_known(
         &self,
         slot: &Arc<ServerSlot>,
         owner: Option<&SessionOwner>,
@@ -160,8 +169,9 @@ impl Catalog {
             return;
         }
         for list in ListKind::of_notice(notice.notice()) {
-            if self.shelf.reading(slot.name(), *list).is_some() {
-                let _as_it_was = self.read(slot, *list, owner, limits, FetchReason::There).await;
+            if self.store.reading(slot.name(), *list).is_some() {
+                let _as_it_was =
+                    self.read(slot, *list, owner, limits, FetchReason::Connected).await;
             }
         }
     }
@@ -173,7 +183,7 @@ impl Catalog {
         self.redeclared.notify_one();
         for server in diff.added.iter().chain(&diff.removed) {
             for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-                try_send(&self.told, Announcement::of_change(server.clone(), None, list));
+                try_send(&self.notices, Announcement::of_change(server.clone(), None, list));
             }
         }
         let slots = diff.changed.iter().filter_map(|server| self.pool.slot(server.as_str()));
@@ -182,19 +192,20 @@ impl Catalog {
 }
 
 /// Sends a notice without waiting.
-pub(super) fn try_send(told: &mpsc::Sender<Announcement>, notice: Announcement) {
-    match told.try_send(notice) {
+pub(super) fn try_send(notices: &mpsc::Sender<Announcement>, notice: Announcement) {
+    match notices.try_send(notice) {
         // The channel is closed when the service stops.
         Ok(()) | Err(TrySendError::Closed(_)) => {}
         Err(TrySendError::Full(lost)) => {
-            tracing::warn!(mcp_server = %lost.server, "notice of a changed list lost: too many at once");
+            let server = lost.server;
+            tracing::warn!(mcp_server = %server, "notice of server `{server}` lost: too many at once");
         }
     }
 }
 
 /// Returns the main one of the lists that have changed, if this is a `list_changed`.
 fn list_of(announcement: &Announcement) -> Option<ListKind> {
-    match &announcement.aside {
+    match &announcement.message {
         SideMessage::Notification(message) => {
             ListKind::of_notice(message.method().unwrap_or_default()).first().copied()
         }

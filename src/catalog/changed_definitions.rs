@@ -18,7 +18,7 @@ pub(super) struct ChangedDefinition {
 }
 
 /// Returns the definitions of `new` that differ from those in `old`, at most
-/// [`defaults::ALTERED_MAX`], and the number of further ones.
+/// [`defaults::CHANGES_LOGGED_MAX`], and the number of further ones.
 pub(super) fn changed_definitions(old: &Listing, new: &Listing) -> (Vec<ChangedDefinition>, usize) {
     let before: HashMap<&str, &str> =
         old.iter().map(|item| (item.key.as_str(), item.json())).collect();
@@ -28,21 +28,27 @@ pub(super) fn changed_definitions(old: &Listing, new: &Listing) -> (Vec<ChangedD
         // Another spelling of the same JSON is no change.
         (!members.is_empty()).then(|| ChangedDefinition { key: item.key.clone(), members })
     });
-    let told = changed.by_ref().take(defaults::ALTERED_MAX).collect();
-    (told, changed.count())
+    let first = changed.by_ref().take(defaults::CHANGES_LOGGED_MAX).collect();
+    (first, changed.count())
 }
 
 /// Logs the definitions that differ from their earlier version.
 pub(super) fn log_changes(server: &ServerName, list: &str, old: &Listing, new: &Listing) {
-    let (told, n_more) = changed_definitions(old, new);
-    for ChangedDefinition { key, members } in told {
+    let (changes, n_more) = changed_definitions(old, new);
+    for ChangedDefinition { key, members } in changes {
         let key = redact::cut(&redact::sanitize(&key), defaults::QUOTE_BYTES_MAX).to_owned();
         let members = members.join(", ");
         let members = redact::cut(&members, defaults::QUOTE_BYTES_MAX);
-        tracing::warn!(mcp_server = %server, mcp_list = list, key, members, "definition changed");
+        tracing::warn!(
+            mcp_server = %server, mcp_list = list, key, members,
+            "definition changed: `{key}` of server `{server}` has other {members}"
+        );
     }
     if n_more > 0 {
-        tracing::warn!(mcp_server = %server, mcp_list = list, n_more, "more definitions changed");
+        tracing::warn!(
+            mcp_server = %server, mcp_list = list, n_more,
+            "server `{server}` changed {n_more} more definitions in `{list}`"
+        );
     }
 }
 
@@ -70,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_that_says_something_else_is_named_with_the_members_that_differ() {
+    fn a_changed_definition_is_reported_with_the_members_that_differ() {
         let old = listing(&json!([
             { "name": "same", "description": "a", "inputSchema": { "type": "object" } },
             { "name": "other", "description": "reads", "inputSchema": { "type": "object" }, "title": "t" },
@@ -90,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_that_are_only_written_another_way_take_no_place() {
+    fn definitions_that_differ_only_in_spelling_are_not_reported() {
         let tools = |space: &str, text: &str| {
             let tool = |number| {
                 let text = if number == 99 { text } else { "a" };
@@ -102,8 +108,8 @@ mod tests {
             let result = format!(r#"{{"tools":[{}]}}"#, tools.join(","));
             Listing::new(ListPage::read(ListKind::Tools, &result).expect("a list").items)
         };
-        let (told, n_more) = changed_definitions(&tools("", "a"), &tools(" ", "b"));
-        let keys: Vec<&str> = told.iter().map(|found| found.key.as_str()).collect();
+        let (changes, n_more) = changed_definitions(&tools("", "a"), &tools(" ", "b"));
+        let keys: Vec<&str> = changes.iter().map(|found| found.key.as_str()).collect();
         assert_eq!((keys, n_more), (vec!["t99"], 0));
     }
 
@@ -113,7 +119,10 @@ mod tests {
             let tool = |number| json!({ "name": format!("t{number}"), "description": text, "inputSchema": { "type": "object" } });
             listing(&(0..100).map(tool).collect())
         };
-        let (told, n_more) = changed_definitions(&tools("a"), &tools("b"));
-        assert_eq!((told.len(), n_more), (defaults::ALTERED_MAX, 100 - defaults::ALTERED_MAX));
+        let (changes, n_more) = changed_definitions(&tools("a"), &tools("b"));
+        assert_eq!(
+            (changes.len(), n_more),
+            (defaults::CHANGES_LOGGED_MAX, 100 - defaults::CHANGES_LOGGED_MAX)
+        );
     }
 }

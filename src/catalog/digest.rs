@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use crate::config::{EraChoice, SecretValue, ServerConfig, TransportConfig};
 
 /// A SHA-256 hash.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CatalogDigest([u8; 32]);
 
 impl CatalogDigest {
@@ -17,8 +17,8 @@ impl CatalogDigest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Returns the hash of those parts of a declaration that decide who answers and what it is
-    /// told. Another program of the same name must not be shown with the tools of the old one.
+    /// Returns the hash of those parts of a declaration that decide which program answers, and what
+    /// it receives. Another program of the same name must not keep the tools of the old one.
     ///
     /// References to secrets count, their values do not: a value may change daily.
     pub(super) fn of_declaration(server: &ServerConfig) -> Self {
@@ -39,7 +39,7 @@ impl CatalogDigest {
             EraChoice::Legacy => "legacy",
             EraChoice::Modern => "modern",
         };
-        // The sharing decides what the server is told about its clients.
+        // The sharing decides what the server learns about its clients.
         Self::of(json!([transport, server.sharing.name(), era]).to_string().as_bytes())
     }
 
@@ -66,19 +66,13 @@ impl fmt::Display for CatalogDigest {
     }
 }
 
-impl fmt::Debug for CatalogDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{config::SharingMode, connection::in_process::declared};
 
     #[test]
-    fn whatever_decides_who_answers_makes_another_declaration() {
+    fn each_setting_that_decides_which_program_answers_changes_the_digest() {
         let plain = declared("a");
         let with = |change: &dyn Fn(&mut ServerConfig)| {
             let mut server = declared("a");

@@ -29,13 +29,13 @@ const SUFFIX: &str = ".catalog";
 pub struct DiskCache {
     directory: Option<PathBuf>,
     /// The operator was warned that the directory cannot be written.
-    warned: AtomicBool,
+    is_warned: AtomicBool,
 }
 
 impl DiskCache {
     /// Returns the cache in `directory`. Without a directory it stores nothing.
     pub fn new(directory: Option<PathBuf>) -> Self {
-        Self { directory, warned: AtomicBool::new(false) }
+        Self { directory, is_warned: AtomicBool::new(false) }
     }
 
     /// Returns the cache for `choice`. The default is the directory that the service manager
@@ -67,7 +67,10 @@ impl DiskCache {
             Err(error) => error.to_string(),
         };
         let path = path.display();
-        tracing::warn!(mcp_server = %server, %path, reason, "cached lists ignored");
+        tracing::warn!(
+            mcp_server = %server, %path, reason,
+            "cached lists ignored: `{path}` of server `{server}`: {reason}"
+        );
         None
     }
 
@@ -83,22 +86,22 @@ impl DiskCache {
         // Such a file would not be read again.
         if bytes.len() > defaults::CACHE_FILE_BYTES_MAX || n_items > defaults::CACHED_ITEMS_MAX {
             let n_bytes = bytes.len();
-            tracing::warn!(mcp_server = %server, n_bytes, n_items, "lists not cached: too large");
+            tracing::warn!(
+                mcp_server = %server, n_bytes, n_items,
+                "lists of server `{server}` not cached: {n_bytes} bytes, {n_items} items are too large"
+            );
             return None;
         }
-        match files::replace(&path, &bytes) {
-            Ok(()) => {
-                tracing::debug!(mcp_server = %server, path = %path.display(), "lists cached");
-                Some(digest)
+        let (replaced, path) = (files::replace(&path, &bytes), path.display());
+        if let Err(error) = replaced {
+            // Warns once, not at every change.
+            if !self.is_warned.swap(true, Ordering::Relaxed) {
+                tracing::warn!(%path, %error, "lists are not cached: cannot write `{path}`: {error}");
             }
-            Err(error) => {
-                // Warns once, not at every change.
-                if !self.warned.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(path = %path.display(), %error, "lists are not cached");
-                }
-                None
-            }
+            return None;
         }
+        tracing::debug!(mcp_server = %server, %path, "lists of server `{server}` cached");
+        Some(digest)
     }
 
     /// Returns whether the cache has any file.

@@ -15,7 +15,7 @@ use crate::{
     protocol::{
         Message, RpcError,
         jsonrpc::MessagePart,
-        list_page::{ListItem, ListKind, ListPage, TWICE},
+        list_page::{LISTED_TWICE, ListItem, ListKind, ListPage},
         malformed_items::RejectedItem,
         rpc_error::METHOD_NOT_FOUND,
     },
@@ -24,12 +24,11 @@ use crate::{
 /// The reason for reading a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FetchReason {
-    /// A caller waits for it: connects, retries, and counts for the breaker, as any request.
-    /// the server, as with any request.
-    Asked,
+    /// A caller waits for it: it connects, retries, and counts for the breaker, as any request.
+    Requested,
     /// The server is connected. metamcp neither connects nor retries for it, and the outcome does
     /// not count for the breaker.
-    There,
+    Connected,
 }
 
 /// The target, the client and the reason of one read.
@@ -54,24 +53,24 @@ impl ListFetch<'_> {
     /// Returns the connection to read on.
     pub(super) async fn connection(
         self,
-        records: &ConnectAttempts,
+        attempts: &ConnectAttempts,
     ) -> Result<ConnectionLease, CallError> {
         match self.reason {
-            FetchReason::Asked => self.leased(records).await,
-            FetchReason::There => self.at_hand().await,
+            FetchReason::Requested => self.leased(attempts).await,
+            FetchReason::Connected => self.existing().await,
         }
     }
 
     /// Returns a connection, connecting the server if needed.
-    async fn leased(self, records: &ConnectAttempts) -> Result<ConnectionLease, CallError> {
+    async fn leased(self, attempts: &ConnectAttempts) -> Result<ConnectionLease, CallError> {
         let Self { slot, owner, limits, .. } = self;
         let leased = call::connection(slot, owner, limits.silence).await;
         match &leased {
-            Ok(_) => records.note(slot, false),
+            Ok(_) => attempts.note(slot, false),
             Err(
                 CallError::Tripped { .. }
-                | CallError::NotConnected { source: SlotError::Dial { .. }, .. },
-            ) => records.note(slot, true),
+                | CallError::NotConnected { error: SlotError::Dial { .. }, .. },
+            ) => attempts.note(slot, true),
             // Other errors say nothing about the server.
             Err(_) => {}
         }
@@ -79,7 +78,7 @@ impl ListFetch<'_> {
     }
 
     /// Returns the existing connection. Where each request has its own, waits for one.
-    async fn at_hand(self) -> Result<ConnectionLease, CallError> {
+    async fn existing(self) -> Result<ConnectionLease, CallError> {
         let Self { slot, owner, limits, .. } = self;
         let server = || slot.name().clone();
         if slot.has_fixed_connection() {
@@ -87,25 +86,27 @@ impl ListFetch<'_> {
             return slot.ready(owner).ok_or_else(gone);
         }
         let leased = slot.lease(owner, Instant::now() + limits.silence).await;
-        leased.map_err(|source| CallError::NotConnected { server: server(), source })
+        leased.map_err(|error| CallError::NotConnected { server: server(), error })
     }
 
-    /// Reads all pages; `ahead` is the first page, if it was read before.
+    /// Reads all pages; `prefetched` is the first page, if it was read already.
     pub(super) async fn pages(
         self,
         list: ListKind,
         connection: &Arc<Connection>,
-        mut ahead: Option<Message>,
+        mut prefetched: Option<Message>,
     ) -> Result<FetchedPages, CallError> {
-        let slot = self.slot;
+        let no_list = |answer: String| {
+            let (server, method) = (self.slot.name().clone(), list.method());
+            CallError::NoList { server, method, answer }
+        };
         let FetchedPages { mut items, mut rejected, mut ttl } = FetchedPages::default();
-        let mut seen = HashSet::new();
-        let mut cursor: Option<String> = None;
+        let (mut seen, mut cursor) = (HashSet::new(), None::<String>);
         for _ in 0..defaults::LIST_PAGES_MAX {
             let params =
                 cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
             let request = Message::request(list.method(), params.as_deref());
-            let answer = match ahead.take() {
+            let answer = match prefetched.take() {
                 Some(answer) => answer,
                 None => self.ask(connection, request).await?,
             };
@@ -116,15 +117,9 @@ impl ListFetch<'_> {
                 if RpcError::code_of(error) == Some(METHOD_NOT_FOUND) {
                     break;
                 }
-                let (server, method) = (slot.name().clone(), list.method());
-                let answer = connection.quote(error);
-                return Err(CallError::NoList { server, method, answer });
+                return Err(no_list(connection.quote(error)));
             };
-            let page = ListPage::read(list, result).map_err(|error| CallError::NoList {
-                server: slot.name().clone(),
-                method: list.method(),
-                answer: error.to_string(),
-            })?;
+            let page = ListPage::read(list, result).map_err(|error| no_list(error.to_string()))?;
             rejected.extend(page.rejected);
             // The list is valid as long as each of its pages.
             ttl = ttl.into_iter().chain(page.ttl).min();
@@ -132,11 +127,8 @@ impl ListFetch<'_> {
                 if seen.insert(item.key.clone()) {
                     items.push(item);
                 } else {
-                    rejected.push(RejectedItem {
-                        position: seen.len(),
-                        item: item.key,
-                        reason: TWICE,
-                    });
+                    let (position, item, reason) = (seen.len(), item.key, LISTED_TWICE);
+                    rejected.push(RejectedItem { position, item, reason });
                 }
             }
             match page.next {
@@ -155,15 +147,14 @@ impl ListFetch<'_> {
     ) -> Result<Message, CallError> {
         let Self { slot, owner, limits, reason } = self;
         match reason {
-            FetchReason::Asked => {
-                let client = ClientEra::Ourselves;
-                let holder = Holder::SERVICE;
-                let exchange =
-                    Exchange::new(Arc::clone(slot), owner, client, holder, request, limits);
+            FetchReason::Requested => {
+                let (slot, client, holder) =
+                    (Arc::clone(slot), ClientEra::Metamcp, Holder::SERVICE);
+                let exchange = Exchange::new(slot, owner, client, holder, request, limits);
                 // The server was connected a moment ago, perhaps for this list.
                 exchange.after_start().finish().await
             }
-            FetchReason::There => {
+            FetchReason::Connected => {
                 let failed = |source| CallError::Failed { server: slot.name().clone(), source };
                 connection.ask(&request, limits).await.map_err(failed)
             }

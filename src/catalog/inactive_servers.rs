@@ -14,30 +14,32 @@ use crate::{
 impl Catalog {
     /// Returns the tools that servers had in an earlier run, from the disk: for each server in
     /// `declared` that has any, its position and its tools. Returns nothing if the disk takes
-    /// longer than [`defaults::CACHE_READ_PATIENCE`]. Cancel safe: nothing is kept.
+    /// longer than [`defaults::CACHE_READ_TIMEOUT`]. Cancel safe: nothing is kept.
     pub async fn remembered(
         &self,
         declared: Vec<(ServerName, Arc<ServerConfig>)>,
     ) -> Vec<(usize, Listing)> {
-        if declared.is_empty() || self.store.directory().is_none() {
+        if declared.is_empty() || self.cache.directory().is_none() {
             return Vec::new();
         }
-        let store = Arc::clone(&self.store);
+        let cache = Arc::clone(&self.cache);
         let reading = self.tasks.spawn_blocking(move || {
             let read = |(at, (name, server)): (usize, (ServerName, Arc<ServerConfig>))| {
-                let known = store.read(&name, CatalogDigest::of_declaration(&server))?;
+                let known = cache.read(&name, CatalogDigest::of_declaration(&server))?;
                 Some((at, known.listing(ListKind::Tools)?))
             };
             declared.into_iter().enumerate().filter_map(read).collect()
         });
-        match time::timeout(defaults::CACHE_READ_PATIENCE, reading).await {
+        match time::timeout(defaults::CACHE_READ_TIMEOUT, reading).await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => {
-                tracing::error!(%error, "cached lists of waiting servers not read");
+                tracing::error!(%error, "cached tools of servers that may be added not read: {error}");
                 Vec::new()
             }
             Err(_) => {
-                tracing::warn!("cached lists of waiting servers are late: found without them");
+                tracing::warn!(
+                    "cached tools of servers that may be added are late: used without them"
+                );
                 Vec::new()
             }
         }

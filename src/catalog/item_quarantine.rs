@@ -18,7 +18,7 @@ impl Catalog {
     /// Returns the function that removes two kinds of items from a server's list: those that the
     /// client would reject, and, unless it `shows_pages`, tools for app pages only. Other answers
     /// pass unchanged. `is_first` means that the client asked for the first page.
-    pub fn sieve(
+    pub fn quarantine_filter(
         &self,
         slot: &ServerSlot,
         list: ListKind,

@@ -46,10 +46,13 @@ pub struct NameCollision {
     pub keys: (String, String),
 }
 
+/// The reasons, by server, list and item.
+type Quarantine = BTreeMap<(ServerName, &'static str, String), &'static str>;
+
 /// All findings that still hold.
 #[derive(Debug, Default)]
 pub struct CatalogFindings {
-    quarantined: Mutex<BTreeMap<(ServerName, &'static str, String), &'static str>>,
+    quarantined: Mutex<Quarantine>,
     collisions: Mutex<BTreeSet<NameCollision>>,
 }
 
@@ -69,7 +72,7 @@ impl CatalogFindings {
         }
         let name = list.member();
         let rejected: BTreeMap<String, &'static str> =
-            rejected.iter().map(|found| (shown(&found.item), found.reason)).collect();
+            rejected.iter().map(|found| (quoted(&found.item), found.reason)).collect();
         quarantined.retain(|(owner, listed, item), _| {
             let is_another = owner != server || *listed != name || rejected.contains_key(item);
             is_another || !(is_whole || good.iter().any(|good| good.key == *item))
@@ -80,7 +83,10 @@ impl CatalogFindings {
             if is_known || quarantined.len() >= defaults::FINDINGS_MAX {
                 continue;
             }
-            tracing::warn!(mcp_server = %server, mcp_list = name, item, reason, "item quarantined");
+            tracing::warn!(
+                mcp_server = %server, mcp_list = name, item, reason,
+                "item quarantined: `{item}` in `{name}` of server `{server}`: {reason}"
+            );
             quarantined.insert(key, reason);
         }
     }
@@ -88,7 +94,7 @@ impl CatalogFindings {
     /// Records name collisions in a merged list.
     pub fn collided(&self, found: impl IntoIterator<Item = NameCollision>) {
         for mut collision in found {
-            collision.item = shown(&collision.item);
+            collision.item = quoted(&collision.item);
             let mut collisions = self.collisions();
             if collisions.contains(&collision) || collisions.len() >= defaults::FINDINGS_MAX {
                 continue;
@@ -96,7 +102,7 @@ impl CatalogFindings {
             let NameCollision { list, item, server, left_out, .. } = &collision;
             tracing::warn!(
                 mcp_list = list, item, mcp_server = %server, left_out = %left_out,
-                "item left out: another one is called the same"
+                "item left out: `{item}` of server `{left_out}`, because server `{server}` has an item of the same name"
             );
             collisions.insert(collision);
         }
@@ -133,9 +139,7 @@ impl CatalogFindings {
         collisions.iter().cloned().collect()
     }
 
-    fn quarantined(
-        &self,
-    ) -> MutexGuard<'_, BTreeMap<(ServerName, &'static str, String), &'static str>> {
+    fn quarantined(&self) -> MutexGuard<'_, Quarantine> {
         // Held for statements on plain data, like the other lock.
         self.quarantined.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,8 +149,8 @@ impl CatalogFindings {
     }
 }
 
-/// Returns the part of a server's own text that operators are shown.
-fn shown(word: &str) -> String {
+/// Returns the part of a foreign text that operators are shown.
+fn quoted(word: &str) -> String {
     redact::cut(word, defaults::QUOTE_BYTES_MAX).to_owned()
 }
 
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_quarantined_until_it_is_seen_without_the_flaw() {
+    fn an_item_is_quarantined_until_its_server_lists_it_without_the_defect() {
         let good = serde_json::json!({ "name": "x", "inputSchema": { "type": "object" } });
         let bad = serde_json::json!({ "name": "x" });
         let findings = CatalogFindings::default();

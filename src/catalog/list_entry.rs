@@ -48,9 +48,9 @@ pub(super) struct ListEntry {
 #[derive(Debug, Default)]
 struct State {
     kept: Option<Kept>,
-    shown: ClientView,
+    client_view: ClientView,
     /// The generation of the last connection that did not deliver the list in time.
-    slow_one: Option<u64>,
+    slow_generation: Option<u64>,
 }
 
 /// A list, with the state of the connection at the time of the read.
@@ -60,17 +60,17 @@ struct Kept {
     /// The number of changes that the server had announced.
     revision: u64,
     /// The time until which the list is valid, if its server does not announce changes.
-    good_until: Option<Instant>,
+    valid_until: Option<Instant>,
     listing: Listing,
     /// Clients were shown the list, so its annotations affect the handling of tool calls.
-    is_told: bool,
+    is_announced: bool,
 }
 
 /// The result of reading a list.
 pub(super) struct ListRead {
     pub(super) listing: Listing,
     /// Some clients know another list.
-    pub(super) is_news: bool,
+    pub(super) is_notice_due: bool,
     /// The connection that the list was read on.
     pub(super) connection: Arc<Connection>,
 }
@@ -98,7 +98,7 @@ impl ListEntry {
         owner: Option<&SessionOwner>,
     ) -> Option<Listing> {
         let kept = state.kept.as_ref()?;
-        let is_good = kept.good_until.is_none_or(|until| Instant::now() < until);
+        let is_good = kept.valid_until.is_none_or(|until| Instant::now() < until);
         let is_current =
             is_good && kept.revision == kept.lists.of(self.list) && slot.has(&kept.lists, owner);
         is_current.then(|| Arc::clone(&kept.listing))
@@ -114,13 +114,13 @@ impl ListEntry {
         &self,
         slot: &Arc<ServerSlot>,
         owner: Option<&SessionOwner>,
-        records: &ConnectAttempts,
+        attempts: &ConnectAttempts,
     ) -> ServerReadiness {
         if let Some(connection) = slot.live(owner) {
-            let is_slow = self.state().slow_one == Some(connection.generation());
+            let is_slow = self.state().slow_generation == Some(connection.generation());
             return ServerReadiness::Live { is_slow };
         }
-        if records.has_failed(slot) {
+        if attempts.has_failed(slot) {
             return ServerReadiness::Failed;
         }
         slot.connecting_for(owner).map_or(ServerReadiness::Absent, ServerReadiness::Dialled)
@@ -137,9 +137,9 @@ impl ListEntry {
         let mut state = self.state();
         let current = self.current_in(&state, slot, owner);
         if current.is_none() {
-            state.shown.omit();
+            state.client_view.omit();
             if has_waited && let Some(connection) = slot.live(owner) {
-                state.slow_one = Some(connection.generation());
+                state.slow_generation = Some(connection.generation());
             }
         }
         current
@@ -147,12 +147,12 @@ impl ListEntry {
 
     /// Records that a client was shown a page as the server wrote it.
     pub(super) fn note_shown_page(&self, page: &[ListItem], place: ListPosition) {
-        self.state().shown.note_page(page, place);
+        self.state().client_view.note_page(page, place);
     }
 
     /// Records that clients are shown `listing`. Returns whether some know another list.
     pub(super) fn show(&self, listing: &Listing) -> bool {
-        self.state().shown.list(listing)
+        self.state().client_view.list(listing)
     }
 
     /// Records that clients are shown `known`, from the disk or from an earlier connection, unless
@@ -165,52 +165,52 @@ impl ListEntry {
         known: Listing,
     ) -> (Listing, bool) {
         let mut state = self.state();
-        let shown = self.current_in(&state, slot, owner).unwrap_or(known);
-        let is_news = state.shown.list(&shown);
-        (shown, is_news)
+        let listing = self.current_in(&state, slot, owner).unwrap_or(known);
+        let is_notice_due = state.client_view.list(&listing);
+        (listing, is_notice_due)
     }
 
     /// Records that clients are notified of `listing`, which was read for no particular client.
     /// Returns whether some clients know another list.
     pub(super) fn note_announced(&self, slot: &ServerSlot, listing: &Listing) -> bool {
-        let is_news = {
+        let is_notice_due = {
             let mut state = self.state();
             let Some(kept) = state.kept.as_mut().filter(|kept| Arc::ptr_eq(&kept.listing, listing))
             else {
                 return false;
             };
-            if std::mem::replace(&mut kept.is_told, true) {
+            if std::mem::replace(&mut kept.is_announced, true) {
                 return false;
             }
-            state.shown.list(listing)
+            state.client_view.list(listing)
         };
         if self.list == ListKind::Tools {
             let tools: Vec<&str> = listing.iter().map(ListItem::json).collect();
             slot.hints().learn(&format!(r#"{{"tools":[{}]}}"#, tools.join(",")), true);
         }
-        is_news
+        is_notice_due
     }
 
     /// Marks the list as expired: the next caller reads it again.
     pub(super) fn expire(&self) {
         if let Some(kept) = &mut self.state().kept {
-            kept.good_until = Some(Instant::now());
+            kept.valid_until = Some(Instant::now());
         }
     }
 
-    /// Records that a client was told something that may be wrong.
+    /// Records that a client was shown something that may be wrong.
     pub(super) fn mark_stale(&self) {
-        self.state().shown.mark_stale();
+        self.state().client_view.mark_stale();
     }
 
-    /// Returns whether clients were shown nothing since they were last told to ask again.
+    /// Returns whether clients were shown nothing since they were last notified to ask again.
     pub(super) fn is_unshown(&self) -> bool {
-        self.state().shown == ClientView::Nothing
+        self.state().client_view == ClientView::Nothing
     }
 
-    /// Records that all clients are told to ask again.
+    /// Records that all clients are notified to ask again.
     pub(super) fn forget(&self) {
-        self.state().shown.forget();
+        self.state().client_view.forget();
     }
 
     /// Reads the list.
@@ -220,54 +220,56 @@ impl ListEntry {
         owner: Option<SessionOwner>,
         limits: ConnectionLimits,
         reason: FetchReason,
-        (records, findings): (Arc<ConnectAttempts>, Arc<CatalogFindings>),
+        (attempts, findings): (Arc<ConnectAttempts>, Arc<CatalogFindings>),
     ) -> Result<ListRead, CallError> {
-        let asking = ListFetch { slot: &slot, owner: owner.as_ref(), limits, reason };
-        let lease = asking.connection(&records).await?;
+        let fetch = ListFetch { slot: &slot, owner: owner.as_ref(), limits, reason };
+        let lease = fetch.connection(&attempts).await?;
         let connection = Arc::clone(&lease.connection);
         // The lease prevents the eviction of the connection during the read. Where each request
         // takes its own connection, it is returned at once.
-        let is_kept = slot.has_fixed_connection() || reason == FetchReason::There;
+        let is_kept = slot.has_fixed_connection() || reason == FetchReason::Connected;
         let _kept = is_kept.then_some(lease);
         // Noted before the read: a change announced meanwhile causes another read.
         let lists = Arc::clone(connection.lists());
         let revision = lists.of(self.list);
-        let ahead = connection.take_prefetched(self.list);
-        // A list that was read ahead of any use does not affect the handling of calls.
-        let is_told = reason == FetchReason::Asked && ahead.is_none();
+        let prefetched = connection.take_prefetched(self.list);
+        // A list that was read before any use does not affect the handling of calls.
+        let is_announced = reason == FetchReason::Requested && prefetched.is_none();
         let capability = self.list.capability();
         let profile = connection.profile().filter(|profile| profile.has(capability));
         let FetchedPages { items, rejected, ttl } = match profile {
-            Some(_) => asking.pages(self.list, &connection, ahead).await?,
+            Some(_) => fetch.pages(self.list, &connection, prefetched).await?,
             None => FetchedPages::default(),
         };
         findings.read(slot.name(), self.list, &items, &rejected, true);
-        let is_untold = profile.is_some_and(|found| !found.has_list_changed(capability));
-        let said = ttl.filter(|_| profile.is_some_and(|found| found.era() == Era::Modern));
-        let good_for = said.map_or(defaults::REFRESH_AFTER, |ttl| ttl.max(defaults::LIST_TTL_MIN));
-        let good_until = is_untold.then(|| Instant::now().checked_add(good_for)).flatten();
+        let is_silent = profile.is_some_and(|found| !found.has_list_changed(capability));
+        let ttl = ttl.filter(|_| profile.is_some_and(|found| found.era() == Era::Modern));
+        let good_for = ttl.map_or(defaults::REFRESH_AFTER, |ttl| ttl.max(defaults::LIST_TTL_MIN));
+        let valid_until = is_silent.then(|| Instant::now().checked_add(good_for)).flatten();
         let listing: Listing = Arc::new(items);
-        let is_news = {
+        let is_notice_due = {
             let mut state = self.state();
             let listing = Arc::clone(&listing);
-            let is_news = match reason {
-                FetchReason::Asked => state.shown.list(&listing),
-                FetchReason::There => state.shown.compare(&listing),
+            let is_notice_due = match reason {
+                FetchReason::Requested => state.client_view.list(&listing),
+                FetchReason::Connected => state.client_view.compare(&listing),
             };
-            state.kept = Some(Kept { lists, revision, good_until, listing, is_told });
-            state.slow_one = None;
-            is_news
+            state.kept = Some(Kept { lists, revision, valid_until, listing, is_announced });
+            state.slow_generation = None;
+            is_notice_due
         };
-        Ok(ListRead { listing, is_news, connection })
+        Ok(ListRead { listing, is_notice_due, connection })
     }
 
     /// Returns whether the list's connection exists, a read is running, or the owner was shown a
     /// list and must hear if it changes.
     pub(super) fn is_current(&self) -> bool {
-        let is_there = |kept: &Kept| Arc::strong_count(&kept.lists) > 1;
+        let is_connected = |kept: &Kept| Arc::strong_count(&kept.lists) > 1;
         let is_shown =
             || self.owner.as_ref().is_some_and(|owner| !owner.has_gone()) && !self.is_unshown();
-        self.reads.is_flying() || self.state().kept.as_ref().is_some_and(is_there) || is_shown()
+        self.reads.is_running()
+            || self.state().kept.as_ref().is_some_and(is_connected)
+            || is_shown()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,7 +1,7 @@
 //! The time that the merged list waits for one server. Pure: no clock.
 //!
 //! A list must not wait repeatedly for a server that was waited for in vain. When such a server
-//! connects, clients are told to read the lists again.
+//! connects, clients are notified to read the lists again.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) enum ServerReadiness {
 
 impl ServerReadiness {
     /// Returns the time to wait for a list, at most `most`.
-    pub(super) fn patience(self, most: Duration) -> Duration {
+    pub(super) fn list_timeout(self, most: Duration) -> Duration {
         match self {
             Self::Absent | Self::Live { is_slow: false } => most,
             // The wait counts from the first caller.
@@ -40,9 +40,9 @@ mod tests {
     const MOST: Duration = Duration::from_secs(4);
 
     #[test]
-    fn only_a_server_that_nothing_speaks_against_is_waited_for() {
+    fn a_list_waits_only_for_a_server_that_may_still_answer_in_time() {
         let seconds = Duration::from_secs;
-        for (standing, patience) in [
+        for (readiness, timeout) in [
             (ServerReadiness::Absent, MOST),
             (ServerReadiness::Dialled(Duration::ZERO), MOST),
             (ServerReadiness::Dialled(seconds(1)), seconds(3)),
@@ -52,7 +52,7 @@ mod tests {
             (ServerReadiness::Live { is_slow: false }, MOST),
             (ServerReadiness::Live { is_slow: true }, Duration::ZERO),
         ] {
-            assert_eq!(standing.patience(MOST), patience, "{standing:?}");
+            assert_eq!(readiness.list_timeout(MOST), timeout, "{readiness:?}");
         }
     }
 }

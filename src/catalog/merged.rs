@@ -34,7 +34,7 @@ impl Catalog {
     ///
     /// A server without a connection is not connected for this: its known list is used, also from
     /// the disk, and clients are notified if it turns out to differ. A server without a known list
-    /// is asked. If it fails or takes longer than [`defaults::LIST_PATIENCE`] or the limit on
+    /// is asked. If it fails or takes longer than [`defaults::LIST_TIMEOUT`] or the limit on
     /// silence, its list is left out and logged: the tools of the others are worth more than an
     /// error. The next list does not wait for such a server. Clients are notified when it connects.
     /// Cancel safe.
@@ -58,7 +58,7 @@ impl Catalog {
     ) -> Vec<(ServerName, Result<Listing, String>)> {
         let slots = self.pool.slots();
         let reads = slots.values().map(|slot| async move {
-            (slot.name().clone(), self.soon(slot, list, owner, limits).await)
+            (slot.name().clone(), self.read_in_time(slot, list, owner, limits).await)
         });
         join_all(reads).await
     }
@@ -95,11 +95,11 @@ impl Catalog {
     ) -> Vec<UnreadServer> {
         let slots = self.pool.slots();
         let is_unknown =
-            |slot: &&Arc<ServerSlot>| self.shelf.listing(slot.name(), ListKind::Tools).is_none();
-        let most = Instant::now() + defaults::SEARCH_PATIENCE.min(limits.silence);
+            |slot: &&Arc<ServerSlot>| self.store.listing(slot.name(), ListKind::Tools).is_none();
+        let most = Instant::now() + defaults::SEARCH_TIMEOUT.min(limits.silence);
         let reads = slots.values().filter(is_unknown).map(|slot| async move {
             let owner = self.owner(slot);
-            let reason = self.soon(slot, ListKind::Tools, owner, limits).await.err()?;
+            let reason = self.read_in_time(slot, ListKind::Tools, owner, limits).await.err()?;
             if sought.is_some_and(|words| self.is_about(slot, words))
                 && under_way(slot, owner).is_some()
             {
@@ -108,7 +108,7 @@ impl Catalog {
                     listed = listing => if listed.is_ok() {
                         return None;
                     },
-                    () = slot.absent(owner) => {}
+                    () = slot.wait_until_absent(owner) => {}
                     () = sleep_until(most) => {}
                 }
             }
@@ -144,11 +144,11 @@ impl Catalog {
 
     /// Returns the last profile that a server sent, also to an earlier process.
     pub fn profile(&self, server: &ServerName) -> Option<Arc<ServerProfile>> {
-        self.shelf.profile(server)
+        self.store.profile(server)
     }
 
     /// Returns one server's list if it is known or arrives in time, else the reason why not.
-    async fn soon(
+    async fn read_in_time(
         &self,
         slot: &Arc<ServerSlot>,
         list: ListKind,
@@ -161,22 +161,22 @@ impl Catalog {
         {
             return Ok(known);
         }
-        let most = defaults::LIST_PATIENCE.min(limits.silence);
-        let patience = entry.readiness(slot, owner, &self.records).patience(most);
+        let most = defaults::LIST_TIMEOUT.min(limits.silence);
+        let wait = entry.readiness(slot, owner, &self.attempts).list_timeout(most);
         let listing = self.listing(slot, list, owner, limits);
-        let listed = match patience {
+        let listed = match wait {
             // A timer takes at least a millisecond.
             Duration::ZERO => listing.now_or_never(),
-            patience => {
+            wait => {
                 let waiting = async {
                     tokio::select! {
                         biased;
                         listed = listing => Some(listed),
                         // The list may arrive later; clients are notified then.
-                        () = slot.absent(owner) => None,
+                        () = slot.wait_until_absent(owner) => None,
                     }
                 };
-                timeout(patience, waiting).await.ok().flatten()
+                timeout(wait, waiting).await.ok().flatten()
             }
         };
         let is_late = listed.is_none();
@@ -189,22 +189,16 @@ impl Catalog {
         if let Some(known) = self.known_of(slot, list, owner, &entry) {
             return Ok(known);
         }
-        if let Some(listing) = entry.note_omitted(slot, owner, is_late && !patience.is_zero()) {
+        if let Some(listing) = entry.note_omitted(slot, owner, is_late && !wait.is_zero()) {
             return Ok(listing);
         }
         if slot.live(owner).is_none() {
             if is_late {
-                self.records.note(slot, true);
+                self.attempts.note(slot, true);
             }
             slot.note_omitted();
         }
-        let (server, method) = (slot.name(), list.method());
-        // Warns once, not for every list.
-        if patience.is_zero() {
-            tracing::debug!(mcp_server = %server, mcp_method = method, reason, "list left out again");
-        } else {
-            tracing::warn!(mcp_server = %server, mcp_method = method, reason, "list left out");
-        }
+        log_omitted(slot.name(), list.method(), &reason, !wait.is_zero());
         Err(reason)
     }
 
@@ -220,17 +214,17 @@ impl Catalog {
         if slot.gate().snapshot().state != breaker::BreakerState::Normal {
             return None;
         }
-        let known = self.shelf.listing(slot.name(), list)?;
-        let (listing, is_news) = entry.show_known(slot, owner, known);
-        if is_news {
-            self.tell_changed(slot, list, owner);
+        let known = self.store.listing(slot.name(), list)?;
+        let (listing, is_notice_due) = entry.show_known(slot, owner, known);
+        if is_notice_due {
+            self.notify_changed(slot, list, owner);
         }
         Some(listing)
     }
 
     /// Returns the connection owner used to read lists on behalf of all clients.
     pub(super) fn owner(&self, slot: &ServerSlot) -> Option<&SessionOwner> {
-        slot.is_per_session().then_some(&self.onlooker)
+        slot.is_per_session().then_some(&self.observer)
     }
 
     /// Returns the digest of those parts of a server's declaration that decide what it lists.
@@ -243,6 +237,21 @@ impl Catalog {
 /// failed.
 fn under_way(slot: &ServerSlot, owner: Option<&SessionOwner>) -> Option<Duration> {
     slot.connecting_for(owner).or_else(|| slot.live(owner).map(|_| Duration::ZERO))
+}
+
+/// Logs that a list is left out: warns once, not for every list.
+fn log_omitted(server: &ServerName, method: &str, reason: &str, is_first: bool) {
+    if is_first {
+        tracing::warn!(
+            mcp_server = %server, mcp_method = method, reason,
+            "`{method}` of server `{server}` left out: {reason}"
+        );
+    } else {
+        tracing::debug!(
+            mcp_server = %server, mcp_method = method, reason,
+            "`{method}` of server `{server}` left out again: {reason}"
+        );
+    }
 }
 
 /// Returns why a list is late: the server's last error, if it has no connection and had one.

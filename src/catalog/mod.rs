@@ -5,15 +5,15 @@
 //! only if a list differs from the one that they know.
 //!
 //! ```text
-//!  connections ── a list ──▶ entry ──▶ shelf ──┬──▶ snapshot ──▶ search, describe
-//!                 is read      │         ▲     └──▶ store ──▶ disk
+//!  connections ── a list ──▶ entry ──▶ store ──┬──▶ snapshot ──▶ search, describe
+//!                 is read      │         ▲     └──▶ cache ──▶ disk
 //!                              ▼         └──────────────────────┘ at the start
 //!                       views: merged lists
 //! ```
 //!
 //! The profile and the lists of a server outlive its connection ([`CatalogSnapshot`]) and, on the
-//! disk, the process ([`DiskCache`]). So lists and searches work while the server is not running. Its lists
-//! are read again when it connects; clients that were shown others are notified.
+//! disk, the process ([`DiskCache`]). So lists and searches work while the server is not running.
+//! Its lists are read again when it connects; clients that were shown others are notified.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -87,16 +87,16 @@ pub struct Catalog {
     sessions: Arc<SessionRegistry>,
     tasks: TaskTracker,
     /// The notices for clients.
-    told: mpsc::Sender<Announcement>,
+    notices: mpsc::Sender<Announcement>,
     entries: Mutex<HashMap<Key, Arc<ListEntry>>>,
-    records: Arc<ConnectAttempts>,
+    attempts: Arc<ConnectAttempts>,
     findings: Arc<CatalogFindings>,
     /// The profile and lists of each server, connected or not.
-    shelf: Arc<CatalogStore>,
+    store: Arc<CatalogStore>,
     publisher: Arc<SnapshotPublisher>,
-    store: Arc<DiskCache>,
+    cache: Arc<DiskCache>,
     /// The owner that lists are read for where each client has its own connection.
-    onlooker: SessionOwner,
+    observer: SessionOwner,
     /// Notified when the catalog is used.
     used: Notify,
     /// A client or an operator has searched the catalog.
@@ -116,31 +116,28 @@ struct Key {
 }
 
 impl Catalog {
-    /// Returns an empty catalog of the servers in `pool`, cached in `store`. Its reads run on
-    /// `tasks`; notices for `sessions` go to `told`.
+    /// Returns an empty catalog of the servers in `pool`, cached in `cache`. Its reads run on
+    /// `tasks`; notices for `sessions` go to `notices`.
     pub fn new(
         pool: Arc<Pool>,
         sessions: Arc<SessionRegistry>,
         tasks: TaskTracker,
-        told: mpsc::Sender<Announcement>,
-        store: DiskCache,
+        notices: mpsc::Sender<Announcement>,
+        cache: DiskCache,
     ) -> Self {
-        let (entries, records, findings) = (Mutex::default(), Arc::default(), Arc::default());
-        let (shelf, store) = (Arc::<CatalogStore>::default(), Arc::new(store));
-        let publisher = SnapshotPublisher::new(Arc::clone(&shelf), tasks.clone());
-        let onlooker = SessionOwner::observer();
+        let store = Arc::<CatalogStore>::default();
         Self {
             pool,
             sessions,
+            publisher: SnapshotPublisher::new(Arc::clone(&store), tasks.clone()),
             tasks,
-            told,
-            entries,
-            records,
-            findings,
-            shelf,
-            publisher,
+            notices,
+            entries: Mutex::default(),
+            attempts: Arc::default(),
+            findings: Arc::default(),
             store,
-            onlooker,
+            cache: Arc::new(cache),
+            observer: SessionOwner::observer(),
             used: Notify::new(),
             is_searched: AtomicBool::new(false),
             is_primed: AtomicBool::new(false),
@@ -169,16 +166,16 @@ impl Catalog {
         limits: ConnectionLimits,
     ) -> Result<Listing, Arc<CallError>> {
         loop {
-            match self.read(slot, list, owner, limits, FetchReason::Asked).await {
+            match self.read(slot, list, owner, limits, FetchReason::Requested).await {
                 Ok(listing) => {
                     if self.entry(slot, list, owner).note_announced(slot, &listing) {
-                        self.tell_changed(slot, list, owner);
+                        self.notify_changed(slot, list, owner);
                     }
                     return Ok(listing);
                 }
-                Err(UnreadList { error, reason: FetchReason::Asked }) => return Err(error),
+                Err(UnreadList { error, reason: FetchReason::Requested }) => return Err(error),
                 // That read did not connect or retry: read again.
-                Err(UnreadList { reason: FetchReason::There, .. }) => {}
+                Err(UnreadList { reason: FetchReason::Connected, .. }) => {}
             }
         }
     }
@@ -199,45 +196,44 @@ impl Catalog {
         }
         let (slot, reader) = (Arc::clone(slot), Arc::clone(&entry));
         let (name, reading) = (slot.name().clone(), owner.cloned());
-        let notes = (Arc::clone(&self.records), Arc::clone(&self.findings));
-        let (shelf, told) = (self.shelf_for(&slot, owner), self.told.clone());
-        let tasks = self.tasks.clone();
-        let news = news(&slot, list, owner);
+        let notes = (Arc::clone(&self.attempts), Arc::clone(&self.findings));
+        let (store, notices) = (self.store_for(&slot, owner), self.notices.clone());
+        let (tasks, notice) = (self.tasks.clone(), change_notice(&slot, list, owner));
         let flight = entry.reads.join(&self.tasks, ready, || async move {
             let read = reader.read(slot, reading, limits, reason, notes).await;
-            let ListRead { listing, is_news, connection } =
+            let ListRead { listing, is_notice_due, connection } =
                 read.map_err(|error| UnreadList { error: Arc::new(error), reason })?;
-            if let Some((shelf, name, declared)) = shelf {
-                let old = shelf.learn((&name, declared), list, &listing, connection.profile());
-                if let Some(old) = old {
-                    // The comparison of long lists would block.
-                    let (new, list) = (Arc::clone(&listing), list.method());
-                    drop(tasks.spawn_blocking(move || {
-                        changed_definitions::log_changes(&name, list, &old, &new);
-                    }));
-                }
+            if let Some((store, name, declared)) = store
+                && let Some(old) =
+                    store.learn((&name, declared), list, &listing, connection.profile())
+            {
+                // The comparison of long lists would block.
+                let (new, list) = (Arc::clone(&listing), list.method());
+                drop(tasks.spawn_blocking(move || {
+                    changed_definitions::log_changes(&name, list, &old, &new);
+                }));
             }
-            if is_news {
-                change_notices::try_send(&told, news);
+            if is_notice_due {
+                change_notices::try_send(&notices, notice);
             }
             Ok(listing)
         });
         flight.outcome().await.unwrap_or_else(|| {
             let source = SlotError::Closing(name.clone());
-            let error = Arc::new(CallError::NotConnected { server: name, source });
-            Err(UnreadList { error, reason: FetchReason::Asked })
+            let error = Arc::new(CallError::NotConnected { server: name, error: source });
+            Err(UnreadList { error, reason: FetchReason::Requested })
         })
     }
 
     /// Notifies clients that a list differs from the one that they know.
-    fn tell_changed(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) {
-        change_notices::try_send(&self.told, news(slot, list, owner));
+    fn notify_changed(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) {
+        change_notices::try_send(&self.notices, change_notice(slot, list, owner));
     }
 
     /// Sets the synonyms and the embedding endpoint of the tool search.
     pub fn search_with(&self, declared: &SearchConfig) {
         self.publisher.search_with(&declared.synonyms);
-        self.publisher.embed_with(declared.embedding.as_ref(), self.store.directory());
+        self.publisher.embed_with(declared.embedding.as_ref(), self.cache.directory());
     }
 
     /// Returns the embedder, if one is configured.
@@ -268,11 +264,10 @@ impl Catalog {
             .collect();
         let has = |collision: &NameCollision, server: &ServerName, item: &str| {
             entries.iter().any(|(key, entry)| {
+                let last = || entry.last().or_else(|| self.store.listing(server, key.list));
                 key.server == *server
                     && key.list.member() == collision.list
-                    && self
-                        .last(key, entry)
-                        .is_some_and(|last| last.iter().any(|known| known.key == item))
+                    && last().is_some_and(|last| last.iter().any(|known| known.key == item))
             })
         };
         self.findings.current_collisions(|found| {
@@ -280,8 +275,8 @@ impl Catalog {
         })
     }
 
-    /// Records that a client was told something about a server that may be wrong, so that it is
-    /// notified once the lists are read.
+    /// Records that a client may know wrong lists of a server, so that it is notified once they are
+    /// read.
     pub fn mark_stale(&self, slot: &ServerSlot, owner: Option<&SessionOwner>) {
         for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
             self.entry(slot, list, owner).mark_stale();
@@ -299,30 +294,25 @@ impl Catalog {
         }
         for server in self.pool.slots().keys() {
             for list in [ListKind::Tools, ListKind::Prompts] {
-                add(server, self.shelf.listing(server, list).unwrap_or_default());
+                add(server, self.store.listing(server, list).unwrap_or_default());
             }
         }
         known.retain(|(server, _)| self.pool.slot(server.as_str()).is_some());
         known.into_iter().collect()
     }
 
-    /// Returns where to record a list of `slot` that is read for `owner`; `None` if it says
-    /// something about one client only.
-    fn shelf_for(
+    /// Returns the store for a list of `slot` that is read for `owner`; `None` if it belongs to one
+    /// client only.
+    fn store_for(
         &self,
         slot: &Arc<ServerSlot>,
         owner: Option<&SessionOwner>,
     ) -> Option<(Arc<CatalogStore>, ServerName, CatalogDigest)> {
-        let is_everybodys = !slot.is_per_session() || owner == Some(&self.onlooker);
+        let is_shared = !slot.is_per_session() || owner == Some(&self.observer);
         let is_declared =
             || self.pool.slot(slot.name().as_str()).is_some_and(|now| Arc::ptr_eq(&now, slot));
-        let noted = || (Arc::clone(&self.shelf), slot.name().clone(), Self::declared(slot));
-        (is_everybodys && is_declared()).then(noted)
-    }
-
-    /// Returns a list as it was last read, on a connection or from the disk.
-    fn last(&self, key: &Key, entry: &ListEntry) -> Option<Listing> {
-        entry.last().or_else(|| self.shelf.listing(&key.server, key.list))
+        let noted = || (Arc::clone(&self.store), slot.name().clone(), Self::declared(slot));
+        (is_shared && is_declared()).then(noted)
     }
 
     fn key(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> Key {
@@ -355,7 +345,7 @@ impl Catalog {
 }
 
 /// Returns the notice that a list of `slot` has changed, for all clients that see it.
-fn news(slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> Announcement {
+fn change_notice(slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> Announcement {
     let owner = owner.filter(|_| slot.is_per_session()).cloned();
     Announcement::of_change(slot.name().clone(), owner, list)
 }

@@ -26,7 +26,7 @@ pub(super) fn map<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) ->
 #[cfg(test)]
 mod tests {
     #[test]
-    fn everything_is_done_once_and_in_order() {
+    fn the_parallel_map_handles_each_item_once_and_keeps_the_order() {
         for n_items in 0..40 {
             let items: Vec<u32> = (0..n_items).collect();
             assert_eq!(super::map(&items, |item| item + 1), (1..=n_items).collect::<Vec<_>>());

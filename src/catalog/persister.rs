@@ -6,34 +6,28 @@ use std::sync::Arc;
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Catalog,
-    disk_cache::DiskCache,
-    parallel_map,
-    store::{CacheChores, CatalogStore},
-};
+use super::{Catalog, parallel_map, store::CacheChores};
 use crate::{
     config::{defaults, diff::ServerDiff},
     protocol::list_page::ListKind,
     search::Thesaurus,
-    server_name::ServerName,
 };
 
 impl Catalog {
     /// Reads the cached lists of the declared servers. Waits at most
-    /// [`defaults::CACHE_READ_PATIENCE`] for the disk. Cancel safe: lists that are being read are
+    /// [`defaults::CACHE_READ_TIMEOUT`] for the disk. Cancel safe: lists that are being read are
     /// still taken over.
     pub async fn restore(&self) {
-        let store = Arc::clone(&self.store);
+        let cache = Arc::clone(&self.cache);
         // An index follows soon. Without cached lists, nothing needs the thesaurus yet.
-        if store.has_files() {
+        if cache.has_files() {
             drop(self.tasks.spawn_blocking(Thesaurus::embedded));
         }
-        drop(self.tasks.spawn_blocking(move || store.tidy()));
-        self.shelf.mark_unread(self.pool.slots().keys().cloned());
-        let reading = self.tend(Some(Instant::now()));
-        if time::timeout(defaults::CACHE_READ_PATIENCE, reading).await.is_err() {
-            tracing::warn!("cached lists are late: serving without them");
+        drop(self.tasks.spawn_blocking(move || cache.tidy()));
+        self.store.mark_unread(self.pool.slots().keys().cloned());
+        let reading = self.do_chores(Some(Instant::now()));
+        if time::timeout(defaults::CACHE_READ_TIMEOUT, reading).await.is_err() {
+            tracing::warn!("cached lists are late: the service starts without them");
         }
         self.publisher.renew();
     }
@@ -48,12 +42,12 @@ impl Catalog {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return self.save().await,
-                () = self.shelf.changed() => {}
+                () = self.store.changed() => {}
             }
             self.publisher.renew();
             // The lists of one server arrive one after the other.
             let _or_stopped = time::timeout(defaults::CACHE_WRITE_WINDOW, stop.cancelled()).await;
-            self.tend(Some(Instant::now())).await;
+            self.do_chores(Some(Instant::now())).await;
             self.publisher.renew();
         }
     }
@@ -64,7 +58,7 @@ impl Catalog {
     ///
     /// As for [`Catalog::run_persister`].
     pub async fn save(&self) {
-        self.tend(None).await;
+        self.do_chores(None).await;
         self.publisher.renew();
     }
 
@@ -72,56 +66,52 @@ impl Catalog {
     /// cache for the servers that were added or changed.
     pub(super) fn redeclare(&self, diff: &ServerDiff) {
         for server in &diff.removed {
-            self.shelf.forget(server);
+            self.store.forget(server);
         }
         for server in &diff.changed {
             let declared = self.pool.slot(server.as_str()).map(|slot| Self::declared(&slot));
-            let known = self.shelf.known(server).and_then(|known| known.declared);
+            let known = self.store.known(server).and_then(|known| known.declared);
             if known != declared {
-                self.shelf.forget(server);
+                self.store.forget(server);
             }
         }
-        self.shelf.mark_unread(diff.added.iter().chain(&diff.changed).cloned());
+        self.store.mark_unread(diff.added.iter().chain(&diff.changed).cloned());
     }
 
     /// Does the disk work that [`CatalogStore::chores`] returns.
-    async fn tend(&self, now: Option<Instant>) {
-        let CacheChores { unsaved, confirmed, sought } = self.shelf.chores(now);
-        let sought: Vec<_> = sought
+    async fn do_chores(&self, now: Option<Instant>) {
+        let CacheChores { unsaved, confirmed, unread } = self.store.chores(now);
+        let unread: Vec<_> = unread
             .into_iter()
-            .filter(|server| self.shelf.listing(server, ListKind::Tools).is_none())
+            .filter(|server| self.store.listing(server, ListKind::Tools).is_none())
             .filter_map(|server| {
                 let declared = Self::declared(&*self.pool.slot(server.as_str())?);
                 Some((server, declared))
             })
             .collect();
-        if unsaved.is_empty() && confirmed.is_empty() && sought.is_empty() {
+        if unsaved.is_empty() && confirmed.is_empty() && unread.is_empty() {
             return;
         }
-        let (store, shelf) = (Arc::clone(&self.store), Arc::clone(&self.shelf));
+        let (cache, store) = (Arc::clone(&self.cache), Arc::clone(&self.store));
         let doing = self.tasks.spawn_blocking(move || {
             let found =
-                parallel_map::map(&sought, |(server, declared)| store.read(server, *declared));
-            for ((server, _), found) in sought.iter().zip(found) {
+                parallel_map::map(&unread, |(server, declared)| cache.read(server, *declared));
+            for ((server, _), found) in unread.iter().zip(found) {
                 if let Some(found) = found {
-                    shelf.restore(server, found);
+                    store.restore(server, found);
                 }
             }
-            let lost = confirmed.into_iter().filter(|server| store.is_missing(server));
+            let lost = confirmed.into_iter().filter(|server| cache.is_missing(server));
             for server in lost.chain(unsaved) {
-                save(&store, &shelf, &server);
+                // A reload may have removed it meanwhile.
+                let Some(known) = store.known(&server) else { continue };
+                if let Some(digest) = cache.write(&server, &known) {
+                    store.saved(&server, digest);
+                }
             }
         });
         if let Err(error) = doing.await {
-            tracing::error!(%error, "disk cache not kept");
+            tracing::error!(%error, "disk cache not updated: {error}");
         }
-    }
-}
-
-fn save(store: &DiskCache, shelf: &CatalogStore, server: &ServerName) {
-    // A reload may have removed it meanwhile.
-    let Some(known) = shelf.known(server) else { return };
-    if let Some(digest) = store.write(server, &known) {
-        shelf.saved(server, digest);
     }
 }

@@ -74,7 +74,7 @@ impl Catalog {
         }
         let is_unprimed = |slot: &&Arc<ServerSlot>| {
             let (server, owner) = (slot.name(), self.owner(slot));
-            LISTS.iter().any(|list| self.shelf.listing(server, *list).is_none())
+            LISTS.iter().any(|list| self.store.listing(server, *list).is_none())
                 && slot.live(owner).is_none()
                 && slot.connecting_for(owner).is_none()
                 && slot.gate().snapshot().state == breaker::BreakerState::Normal
@@ -86,24 +86,21 @@ impl Catalog {
     async fn prime_one(&self, slot: Arc<ServerSlot>, limits: ConnectionLimits) {
         let owner = self.owner(&slot);
         // An exclusive server gets a connection for each list.
-        let held = if slot.has_fixed_connection() {
+        let mut held = None;
+        if slot.has_fixed_connection() {
             let leased = tokio::select! {
                 leased = slot.lease(owner, Instant::now() + limits.silence) => leased,
-                () = slot.absent(owner) => return,
+                () = slot.wait_until_absent(owner) => return,
             };
-            match leased {
-                Ok(lease) => Some(lease),
-                Err(error) => {
-                    let (server, reason) = (slot.name(), chain(&error));
-                    tracing::debug!(mcp_server = %server, reason, "lists not read ahead");
-                    return;
-                }
+            if let Err(error) = &leased {
+                let (server, reason) = (slot.name(), chain(error));
+                tracing::debug!(mcp_server = %server, reason, "server `{server}` not primed: {reason}");
+                return;
             }
-        } else {
-            None
-        };
+            held = leased.ok();
+        }
         for list in LISTS {
-            if self.shelf.listing(slot.name(), list).is_none() {
+            if self.store.listing(slot.name(), list).is_none() {
                 let due = DueRefresh { slot: Arc::clone(&slot), list, owner: owner.cloned() };
                 self.read_due(due, limits).await;
             }

@@ -21,7 +21,7 @@ use crate::{
 /// The publisher, with the last snapshot.
 #[derive(Debug)]
 pub(super) struct SnapshotPublisher {
-    shelf: Arc<CatalogStore>,
+    store: Arc<CatalogStore>,
     tasks: TaskTracker,
     current: ArcSwap<CatalogSnapshot>,
     vocabulary: ArcSwap<SynonymTable>,
@@ -32,33 +32,33 @@ pub(super) struct SnapshotPublisher {
 
 impl SnapshotPublisher {
     /// Returns a publisher with an empty snapshot.
-    pub(super) fn new(shelf: Arc<CatalogStore>, tasks: TaskTracker) -> Arc<Self> {
+    pub(super) fn new(store: Arc<CatalogStore>, tasks: TaskTracker) -> Arc<Self> {
         let vocabulary = Arc::new(SynonymTable::of(&[]));
         let current = ArcSwap::from_pointee(CatalogSnapshot::empty(&vocabulary));
         let (vocabulary, builds) = (ArcSwap::new(vocabulary), SingleFlight::new());
         let embedded = ArcSwap::default();
-        Arc::new(Self { shelf, tasks, current, vocabulary, embedded, builds })
+        Arc::new(Self { store, tasks, current, vocabulary, embedded, builds })
     }
 
     /// Returns a snapshot of everything known at this moment, or the last one if the build takes
     /// too long. The first build is waited for longer, since nothing precedes it. Cancel safe: the
     /// build continues for other callers.
     pub(super) async fn snapshot(self: &Arc<Self>) -> Arc<CatalogSnapshot> {
-        let wanted = self.shelf.revision();
+        let wanted = self.store.revision();
         let made = async {
             // The build in progress may have begun before the last change.
             while self.current.load().revision < wanted {
-                // After a panic, callers do not retry until their patience is over.
+                // After a panic, callers do not retry before their timeout.
                 if self.build().outcome().await != Some(true) {
                     return;
                 }
             }
         };
-        let patience = match self.current.load().generation {
-            0 => defaults::FIRST_SNAPSHOT_PATIENCE,
-            _ => defaults::SNAPSHOT_PATIENCE,
+        let wait = match self.current.load().generation {
+            0 => defaults::FIRST_SNAPSHOT_TIMEOUT,
+            _ => defaults::SNAPSHOT_TIMEOUT,
         };
-        if timeout(patience, made).await.is_err() {
+        if timeout(wait, made).await.is_err() {
             tracing::warn!("snapshot of the catalog is late: the last one is used");
         }
         let current = self.current.load_full();
@@ -73,7 +73,7 @@ impl SnapshotPublisher {
     pub(super) fn search_with(&self, synonyms: &[Vec<String>]) {
         if !self.vocabulary.load().has_groups(synonyms) {
             self.vocabulary.store(Arc::new(SynonymTable::of(synonyms)));
-            self.shelf.touch();
+            self.store.touch();
         }
     }
 
@@ -89,7 +89,12 @@ impl SnapshotPublisher {
             .transpose();
         let embedder = made.unwrap_or_else(|error| {
             let (code, hint, error) = (error.code(), error.hint(), chain(&error));
-            tracing::error!(code, error, hint, "no embedding model: tools are found without");
+            tracing::error!(
+                code,
+                error,
+                hint,
+                "no embedding model: searches run without it: {error}"
+            );
             None
         });
         let (declared, epoch) = (declared.cloned(), last.epoch + 1);
@@ -103,7 +108,7 @@ impl SnapshotPublisher {
 
     /// Starts the build of a snapshot if something has changed, unless one is in progress.
     pub(super) fn renew(self: &Arc<Self>) {
-        if self.current.load().revision < self.shelf.revision() {
+        if self.current.load().revision < self.store.revision() {
             drop(self.build());
         }
     }
@@ -114,7 +119,7 @@ impl SnapshotPublisher {
             &self.tasks,
             || None,
             || async move {
-                let (known, revision) = this.shelf.all();
+                let (known, revision) = this.store.all();
                 let (last, vocabulary) = (this.current.load_full(), this.vocabulary.load_full());
                 let embedded = this.embedded.load_full();
                 let next = move || last.next(&known, &vocabulary, &*embedded, revision);
@@ -122,7 +127,7 @@ impl SnapshotPublisher {
                 match making.await {
                     Ok(next) => this.current.store(Arc::new(next)),
                     Err(error) => {
-                        tracing::error!(%error, "snapshot of the catalog not made");
+                        tracing::error!(%error, "snapshot of the catalog not made: {error}");
                         return false;
                     }
                 }

@@ -8,7 +8,6 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
-    time::{Duration, SystemTime},
 };
 
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
@@ -89,11 +88,12 @@ impl Catalog {
     /// Reads a list that is due. Returns whether that succeeded.
     pub(super) async fn read_due(&self, due: DueRefresh, limits: ConnectionLimits) -> bool {
         let DueRefresh { slot, list, owner } = due;
-        let read = self.read(&slot, list, owner.as_ref(), limits, FetchReason::There).await;
+        let read = self.read(&slot, list, owner.as_ref(), limits, FetchReason::Connected).await;
         if let Err(UnreadList { error, .. }) = &read {
             let (server, method, reason) = (slot.name(), list.method(), chain(&**error));
             tracing::debug!(
-                mcp_server = %server, mcp_method = method, reason, "list not refreshed"
+                mcp_server = %server, mcp_method = method, reason,
+                "`{method}` of server `{server}` not refreshed: {reason}"
             );
         }
         read.is_ok()
@@ -105,22 +105,22 @@ impl Catalog {
         let slots = servers.iter().filter_map(|server| self.pool.slot(server.as_str()));
         let mut due = Vec::new();
         for slot in slots {
-            let everybodys = self.owner(&slot);
-            let live = slot.live(everybodys).filter(|_| self.is_primed());
+            let observer = self.owner(&slot);
+            let live = slot.live(observer).filter(|_| self.is_primed());
             let profile = live.as_ref().and_then(|connection| connection.profile());
             for list in LISTS {
                 let is_wanted = match list {
                     ListKind::Tools => true,
                     ListKind::Prompts | ListKind::Resources | ListKind::ResourceTemplates => {
                         profile.is_some_and(|profile| profile.has(list.capability()))
-                            || self.shelf.reading(slot.name(), list).is_some()
+                            || self.store.reading(slot.name(), list).is_some()
                     }
                 };
-                if is_wanted && self.is_due(&slot, list, everybodys) {
+                if is_wanted && self.is_due(&slot, list, observer) {
                     due.push(DueRefresh {
                         slot: Arc::clone(&slot),
                         list,
-                        owner: everybodys.cloned(),
+                        owner: observer.cloned(),
                     });
                 }
             }
@@ -132,10 +132,10 @@ impl Catalog {
     /// Returns the lists that clients with their own connection were shown before they had it.
     fn shown_to_owners(&self, slot: &Arc<ServerSlot>) -> Vec<DueRefresh> {
         let entries = self.entries();
-        let shown = entries.iter().filter(|(key, entry)| {
+        let due = entries.iter().filter(|(key, entry)| {
             key.server == *slot.name() && entry.owner.is_some() && !entry.is_unshown()
         });
-        let due = shown.filter_map(|(key, entry)| {
+        let due = due.filter_map(|(key, entry)| {
             let owner = entry.owner.clone();
             let is_due = slot.live(owner.as_ref()).is_some()
                 && entry.current(slot, owner.as_ref()).is_none();
@@ -146,24 +146,22 @@ impl Catalog {
 
     /// Returns whether the server is connected and the list is unread or out of date.
     fn is_due(&self, slot: &ServerSlot, list: ListKind, owner: Option<&SessionOwner>) -> bool {
-        let is_there = slot.live(owner).is_some();
-        if !is_there || self.entry(slot, list, owner).current(slot, owner).is_some() {
+        if slot.live(owner).is_none()
+            || self.entry(slot, list, owner).current(slot, owner).is_some()
+        {
             return false;
         }
         let declared = slot.declared();
         let is_short_lived = declared.lifecycle == LifecycleConfig::Ephemeral
             || matches!(declared.sharing, SharingMode::Exclusive { .. });
         let is_old = |known: KnownList| {
-            known.source == KnownSource::Cache || age(known.read) > defaults::REFRESH_AFTER
+            // If the clock was set back, nothing is old.
+            let age = known.read.elapsed().unwrap_or_default();
+            known.source == KnownSource::Cache || age > defaults::REFRESH_AFTER
         };
         // Where requests may have their own connections, not on each of them.
-        !is_short_lived || self.shelf.reading(slot.name(), list).is_some_and(is_old)
+        !is_short_lived || self.store.reading(slot.name(), list).is_some_and(is_old)
     }
-}
-
-fn age(read: SystemTime) -> Duration {
-    // If the clock was set back, nothing is old.
-    read.elapsed().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -68,9 +68,9 @@ impl Catalog {
     ) -> bool {
         for list in [ListKind::Resources, ListKind::ResourceTemplates] {
             let Ok(listing) = self.known_or_read(slot, list, owner, limits).await else { continue };
-            let alone = [(slot.name().clone(), listing)];
+            let single = [(slot.name().clone(), listing)];
             let is_template = list == ListKind::ResourceTemplates;
-            if listed(&alone, uri).is_some() || is_template && templated(&alone, uri).is_some() {
+            if listed(&single, uri).is_some() || is_template && templated(&single, uri).is_some() {
                 return true;
             }
         }
@@ -86,7 +86,7 @@ impl Catalog {
         let slots = self.pool.slots();
         let kept = slots.values().filter_map(|slot| {
             let current = self.entry(slot, list, owner).current(slot, owner);
-            let before = || self.shelf.listing(slot.name(), list);
+            let before = || self.store.listing(slot.name(), list);
             let before = || slot.live(owner).is_none().then(before).flatten();
             let listing = current.or_else(before)?;
             Some((slot.name().clone(), listing))
@@ -108,7 +108,7 @@ impl Catalog {
             let entry = self.entry(slot, list, owner);
             let had = || entry.last().is_some_and(|last| last.iter().any(|item| item.key == uri));
             let is_known =
-                slot.live(owner).is_none() && self.shelf.listing(slot.name(), list).is_some();
+                slot.live(owner).is_none() && self.store.listing(slot.name(), list).is_some();
             !is_known && entry.current(slot, owner).is_none() && had()
         })
     }

@@ -85,10 +85,10 @@ impl KnownLists {
         profile: Option<&ServerProfile>,
         now: SystemTime,
     ) -> KnownChange {
-        let mut news = KnownChange::Confirmed;
+        let mut change = KnownChange::Confirmed;
         if profile.is_some() && self.profile.as_deref() != profile {
             self.profile = profile.cloned().map(Arc::new);
-            news = KnownChange::Changed;
+            change = KnownChange::Changed;
         }
         let live = |listing| KnownList { listing, source: KnownSource::Live, read: now };
         match self.lists.get_mut(list.member()) {
@@ -98,10 +98,10 @@ impl KnownLists {
             }
             _ => {
                 self.lists.insert(list.member(), live(Arc::clone(listing)));
-                news = KnownChange::Changed;
+                change = KnownChange::Changed;
             }
         }
-        news
+        change
     }
 
     /// Takes over the content of the cache file, unless something newer is known.
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_another_one_has_changed() {
+    fn a_list_with_equal_items_is_confirmed_and_a_different_list_is_a_change() {
         let mut known = KnownLists::default();
         let mut learn = |names: &[&str], profile: Option<&ServerProfile>| {
             known.learn(ListKind::Tools, &listing(names), profile, NOW)
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_declares_no_such_list_is_known_to_have_none() {
+    fn a_server_that_declares_no_such_capability_has_an_empty_list() {
         let mut known = KnownLists::default();
         assert_eq!(known.listing(ListKind::Prompts), None);
         assert_eq!(known.restore(cached(&["a"])), KnownChange::Changed);

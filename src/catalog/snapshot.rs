@@ -55,6 +55,7 @@ pub(super) trait SnapshotVectors {
 }
 
 /// The synonyms that a search knows.
+#[derive(Debug)]
 pub(super) struct SynonymTable {
     /// The declared groups.
     synonyms: Vec<Vec<String>>,
@@ -160,29 +161,24 @@ impl CatalogSnapshot {
             // Few servers have changed.
             false => known.iter().filter_map(after).collect(),
         };
-        let is_same = self.vocabulary.is_same(vocabulary)
+        // Equal definitions and synonyms give the same results.
+        let is_same = self.vocabulary.digest == vocabulary.digest
             && servers.len() == self.servers.len()
-            && servers.iter().zip(&self.servers).all(|(one, other)| one.is_like(other));
-        let vocabulary = Arc::clone(vocabulary);
+            && servers
+                .iter()
+                .zip(&self.servers)
+                .all(|(one, other)| one.name == other.name && one.digest == other.digest);
         let version = vectors.version();
         let index = match (is_same, version == self.vectors) {
             (true, true) => Arc::clone(&self.index),
             (true, false) => Arc::new(with_vectors(&self.index, &servers, vectors)),
-            (false, _) => Arc::new(index_of(&servers, &vocabulary, vectors)),
+            (false, _) => Arc::new(index_of(&servers, vocabulary, vectors)),
         };
-        if is_same {
-            let &Self { generation, fingerprint, .. } = self;
-            let vectors = version;
-            return Self { generation, fingerprint, servers, index, vocabulary, vectors, revision };
-        }
-        let mut all = vocabulary.digest.to_string().into_bytes();
-        for server in &servers {
-            all.extend_from_slice(server.name.as_str().as_bytes());
-            all.extend_from_slice(server.digest.to_string().as_bytes());
-        }
-        let fingerprint = CatalogDigest::of(&all).as_u64();
-        let generation = self.generation + 1;
-        let vectors = version;
+        let (generation, fingerprint) = match is_same {
+            true => (self.generation, self.fingerprint),
+            false => (self.generation + 1, fingerprint(vocabulary, &servers)),
+        };
+        let (vocabulary, vectors) = (Arc::clone(vocabulary), version);
         Self { generation, fingerprint, servers, index, vocabulary, vectors, revision }
     }
 
@@ -192,12 +188,8 @@ impl CatalogSnapshot {
         let (source, since, listing) = (reading.source, reading.read, Arc::clone(&reading.listing));
         let profile = known.profile().cloned();
         let last = self.server(name.as_str()).filter(|last| {
-            let is_profile = match (&last.profile, &profile) {
-                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-                (None, None) => true,
-                (Some(_), None) | (None, Some(_)) => false,
-            };
-            is_profile && Arc::ptr_eq(&last.listing, &listing)
+            let [one, other] = [&last.profile, &profile].map(|it| it.as_ref().map(Arc::as_ptr));
+            one == other && Arc::ptr_eq(&last.listing, &listing)
         });
         if let Some(last) = last {
             return Some(KnownServer { source, since, ..last.clone() });
@@ -225,6 +217,16 @@ impl CatalogSnapshot {
             analyzed,
         })
     }
+}
+
+/// Returns a hash of what searches find.
+fn fingerprint(vocabulary: &SynonymTable, servers: &[KnownServer]) -> u64 {
+    let mut all = vocabulary.digest.to_string();
+    for server in servers {
+        all += server.name.as_str();
+        all += &server.digest.to_string();
+    }
+    CatalogDigest::of(all.as_bytes()).as_u64()
 }
 
 /// Returns the tools except those for app pages only.
@@ -259,8 +261,8 @@ fn with_vectors(
     let tools = |server: &KnownServer| {
         let name = server.name.clone();
         let text = move |item: &ListItem| {
-            let said = ObjectMembers::read(item.json()).and_then(|item| item.string("description"));
-            EmbeddingText::new(&format!("{name} {}: {}", item.key, said.unwrap_or_default()))
+            let text = ObjectMembers::read(item.json()).and_then(|item| item.string("description"));
+            EmbeddingText::new(&format!("{name} {}: {}", item.key, text.unwrap_or_default()))
         };
         server.tools.iter().map(text).collect::<Vec<_>>()
     };
@@ -292,18 +294,6 @@ impl SynonymTable {
     fn digest(synonyms: &[Vec<String>]) -> CatalogDigest {
         CatalogDigest::of(format!("{synonyms:?}").as_bytes())
     }
-
-    /// Returns whether both tables have the same groups.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.digest == other.digest
-    }
-}
-
-impl fmt::Debug for SynonymTable {
-    /// Prints the digest only.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SynonymTable({})", self.digest)
-    }
 }
 
 impl fmt::Debug for CatalogSnapshot {
@@ -311,13 +301,6 @@ impl fmt::Debug for CatalogSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (generation, n_servers) = (self.generation, self.servers.len());
         write!(f, "Snapshot {{ generation: {generation}, n_servers: {n_servers} }}")
-    }
-}
-
-impl KnownServer {
-    /// Returns whether searches give the same results for both.
-    fn is_like(&self, other: &Self) -> bool {
-        self.name == other.name && self.digest == other.digest
     }
 }
 

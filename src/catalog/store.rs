@@ -40,9 +40,9 @@ struct State {
     /// The servers that confirmed their known lists.
     confirmed: BTreeSet<ServerName>,
     /// The servers that the disk may have a file of.
-    sought: BTreeSet<ServerName>,
+    unread: BTreeSet<ServerName>,
     /// The earliest time at which a server's file may be written again.
-    rests: BTreeMap<ServerName, Instant>,
+    paused_until: BTreeMap<ServerName, Instant>,
 }
 
 /// The pending disk work.
@@ -53,7 +53,7 @@ pub(super) struct CacheChores {
     /// The servers whose files must be written if they are missing.
     pub(super) confirmed: BTreeSet<ServerName>,
     /// The servers whose files must be read.
-    pub(super) sought: BTreeSet<ServerName>,
+    pub(super) unread: BTreeSet<ServerName>,
 }
 
 impl CatalogStore {
@@ -92,7 +92,7 @@ impl CatalogStore {
 
     /// Records that the disk may have files of these servers.
     pub(super) fn mark_unread(&self, servers: impl IntoIterator<Item = ServerName>) {
-        self.state().sought.extend(servers);
+        self.state().unread.extend(servers);
         self.changed.notify_one();
     }
 
@@ -101,8 +101,8 @@ impl CatalogStore {
         let mut state = self.state();
         state.unsaved.remove(server);
         state.confirmed.remove(server);
-        state.sought.remove(server);
-        state.rests.remove(server);
+        state.unread.remove(server);
+        state.paused_until.remove(server);
         if state.known.remove(server).is_some() {
             state.revision += 1;
         }
@@ -113,7 +113,7 @@ impl CatalogStore {
         let mut state = self.state();
         if let Some(known) = state.known.get_mut(server) {
             known.saved = Some(digest);
-            state.rests.insert(server.clone(), Instant::now() + defaults::CACHE_WRITE_PAUSE);
+            state.paused_until.insert(server.clone(), Instant::now() + defaults::CACHE_WRITE_PAUSE);
         }
     }
 
@@ -138,13 +138,14 @@ impl CatalogStore {
         let mut state = self.state();
         let state = &mut *state;
         if let Some(now) = now {
-            state.rests.retain(|_, until| now < *until);
+            state.paused_until.retain(|_, until| now < *until);
         }
-        let is_left = |server: &ServerName| now.is_some() && state.rests.contains_key(server);
+        let is_left =
+            |server: &ServerName| now.is_some() && state.paused_until.contains_key(server);
         let (left, unsaved) = take(&mut state.unsaved).into_iter().partition(is_left);
         state.unsaved = left;
-        let (confirmed, sought) = (take(&mut state.confirmed), take(&mut state.sought));
-        CacheChores { unsaved, confirmed, sought }
+        let (confirmed, unread) = (take(&mut state.confirmed), take(&mut state.unread));
+        CacheChores { unsaved, confirmed, unread }
     }
 
     /// Returns the number of the last change.
@@ -187,6 +188,6 @@ impl CatalogStore {
 impl State {
     /// Returns the earliest time at which an unsaved file may be written again.
     fn rested(&self) -> Option<Instant> {
-        self.unsaved.iter().filter_map(|server| self.rests.get(server)).min().copied()
+        self.unsaved.iter().filter_map(|server| self.paused_until.get(server)).min().copied()
     }
 }

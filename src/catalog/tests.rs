@@ -61,12 +61,12 @@ impl Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_come_is_waited_for_once_and_not_at_each_dial() {
+async fn a_server_that_never_answers_delays_one_list_and_not_the_next() {
     let rig = Rig::new("lazy");
 
     let first = rig.wait(ListKind::Tools).await;
 
-    assert!((defaults::LIST_PATIENCE..defaults::LIST_PATIENCE + MOMENT).contains(&first));
+    assert!((defaults::LIST_TIMEOUT..defaults::LIST_TIMEOUT + MOMENT).contains(&first));
     for _ in 0..3 {
         for list in
             [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::ResourceTemplates]
@@ -78,20 +78,20 @@ async fn a_server_that_does_not_come_is_waited_for_once_and_not_at_each_dial() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_dialled_before_anybody_asked_has_used_up_some_patience() {
+async fn the_timeout_of_a_list_counts_from_the_start_of_the_connection_attempt() {
     let rig = Rig::new("eager");
     rig.catalog.pool.warm_up().await;
     // Until the connection attempt has begun.
     tokio::task::yield_now().await;
     tokio::time::advance(Duration::from_secs(1)).await;
 
-    let rest = defaults::LIST_PATIENCE - Duration::from_secs(1);
+    let rest = defaults::LIST_TIMEOUT - Duration::from_secs(1);
 
     assert!((rest..rest + MOMENT).contains(&rig.wait(ListKind::Tools).await));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_waited_for_at_the_start_holds_up_no_list() {
+async fn a_server_that_was_awaited_at_the_start_delays_no_list() {
     let rig = Rig::new("prewarm");
     rig.catalog.pool.warm_up().await;
     assert!(rig.wait(ListKind::Tools).await < MOMENT);

@@ -7,7 +7,7 @@ use crate::{config::defaults, redact};
 /// The separator of lines that are quoted on one line.
 const SEPARATOR: &str = " | ";
 
-/// The marks, in lower case, of a line that names the cause of an end.
+/// The markers, in lower case, of a line that names the cause of an end.
 const CAUSES: [&str; 5] = ["error:", "error]", "exception:", "fatal:", "panicked at"];
 
 /// The last lines of a server's standard error that clients may read. Lines after the first request
@@ -53,7 +53,7 @@ impl ErrorOutput {
 fn names_cause(line: &str) -> bool {
     let is_indented = line.starts_with([' ', '\t']);
     let line = line.to_ascii_lowercase();
-    !is_indented && CAUSES.iter().any(|mark| line.contains(mark))
+    !is_indented && CAUSES.iter().any(|marker| line.contains(marker))
 }
 
 #[cfg(test)]
@@ -77,14 +77,14 @@ mod tests {
             "  [cause]: Error: of another",
             "Node.js v20.1.0",
         ];
-        let told = quoted(&node);
-        assert!(told.starts_with("Error: Cannot find module 'left-pad' | "), "{told}");
-        assert!(told.ends_with(" | Node.js v20.1.0"), "{told}");
-        assert_eq!(told.matches("left-pad").count(), 1, "{told}");
+        let quotation = quoted(&node);
+        assert!(quotation.starts_with("Error: Cannot find module 'left-pad' | "), "{quotation}");
+        assert!(quotation.ends_with(" | Node.js v20.1.0"), "{quotation}");
+        assert_eq!(quotation.matches("left-pad").count(), 1, "{quotation}");
 
         let python = ["Traceback (most recent call last):", "  File x", "KeyError: 'API_KEY'"];
-        let told = quoted(&python);
-        assert!(told.starts_with("KeyError: 'API_KEY' | Traceback"), "{told}");
+        let quotation = quoted(&python);
+        assert!(quotation.starts_with("KeyError: 'API_KEY' | Traceback"), "{quotation}");
         assert_eq!(quoted(&["one", "two"]), "one | two");
     }
 
@@ -93,9 +93,12 @@ mod tests {
         let mut lines: Vec<String> = (0..100).map(|number| format!("line {number}")).collect();
         let quoted =
             |lines: &[String]| ErrorOutput { lines: lines.to_vec(), is_of_start: false }.quoted();
-        let told = quoted(&lines);
-        assert!(told.ends_with("| line 98 | line 99") && !told.contains("line 0 "), "{told}");
-        assert!(told.len() <= defaults::QUOTE_BYTES_MAX);
+        let quotation = quoted(&lines);
+        assert!(
+            quotation.ends_with("| line 98 | line 99") && !quotation.contains("line 0 "),
+            "{quotation}"
+        );
+        assert!(quotation.len() <= defaults::QUOTE_BYTES_MAX);
 
         lines.push("ä".repeat(10_000));
         assert!(quoted(&lines).len() <= defaults::QUOTE_BYTES_MAX);

@@ -1,8 +1,8 @@
 //! The processes that descend from one child, and their termination.
 //!
 //! A process that leaves its group, as daemons do, keeps the environment that it was started with.
-//! The mark in that environment identifies its child. metamcp scans `/proc` when a child ends, not
-//! while it runs.
+//! The marker in that environment identifies its child. metamcp scans `/proc` when a child ends,
+//! and not while it runs.
 
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 /// A set of related processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProcessDescendants {
-    /// The processes of one child: those in its group, and those with its mark.
+    /// The processes of one child: those in its group, and those with its marker.
     Child {
         /// The process group; its number is the process id of the child.
         group: Pid,
-        /// The mark of the child; `None` without `/proc`.
-        mark: Option<ChildMarker>,
+        /// The marker of the child; `None` without `/proc`.
+        marker: Option<ChildMarker>,
         /// The start time of the child: its descendants are not older.
         since: u64,
     },
@@ -39,10 +39,10 @@ pub(super) enum ProcessDescendants {
 }
 
 /// The result of one scan.
-struct Found {
+struct Scan {
     members: Vec<PinnedProcess>,
-    /// Some process may be a member, but could not be classified.
-    has_doubt: bool,
+    /// A process that could not be classified may be a member.
+    has_unclassified: bool,
 }
 
 impl ProcessDescendants {
@@ -50,16 +50,16 @@ impl ProcessDescendants {
     ///
     /// Once the child is reaped and its group is empty, the kernel can reuse the number of the
     /// group. So a process of the group does not count if it is older than the child, or has the
-    /// mark of another child. It needs its mark to count if another process leads the group by now.
-    /// Otherwise no mark is needed: some servers start processes with an empty environment.
+    /// marker of another child. If another process leads the group by now, only the marker counts.
+    /// Otherwise no marker is needed: some servers start processes with an empty environment.
     fn has(&self, process: &ProcessEntry) -> Option<bool> {
-        if let Self::Child { group, mark, since } = self {
+        if let Self::Child { group, marker, since } = self {
             if process.started < *since {
                 return Some(false);
             }
             if process.group == group.as_raw_nonzero().get() && !is_led_anew(*group, *since) {
-                let its_mark = process.environment().and_then(|found| ChildMarker::find(&found));
-                return Some(its_mark.is_none() || its_mark == *mark);
+                let its_marker = process.environment().and_then(|found| ChildMarker::find(&found));
+                return Some(its_marker.is_none() || its_marker == *marker);
             }
         }
         let Some(environment) = process.environment() else {
@@ -68,11 +68,11 @@ impl ProcessDescendants {
         if environment.is_empty() && process.is_execing() {
             return None;
         }
-        let Some(mark) = ChildMarker::find(&environment) else { return Some(false) };
+        let Some(marker) = ChildMarker::find(&environment) else { return Some(false) };
         Some(match self {
-            Self::Child { mark: ours, .. } => *ours == Some(mark),
+            Self::Child { marker: ours, .. } => *ours == Some(marker),
             Self::Orphans => {
-                let service = mark.service();
+                let service = marker.service();
                 ServiceMarker::ours().is_some_and(|ours| ours != *service)
                     && process.is_own_user()
                     && service.has_ended()
@@ -81,36 +81,36 @@ impl ProcessDescendants {
     }
 
     /// Scans for members on a blocking thread.
-    async fn find(self) -> Found {
-        let looking = task::spawn_blocking(move || self.look());
-        looking.await.unwrap_or(Found { members: Vec::new(), has_doubt: true })
+    async fn scan(self) -> Scan {
+        let scanning = task::spawn_blocking(move || self.scan_now());
+        scanning.await.unwrap_or(Scan { members: Vec::new(), has_unclassified: true })
     }
 
-    fn look(self) -> Found {
-        let mut found = Found { members: Vec::new(), has_doubt: false };
+    fn scan_now(self) -> Scan {
+        let mut found = Scan { members: Vec::new(), has_unclassified: false };
         for process in ProcessEntry::all() {
             match self.has(&process) {
                 Some(true) => found.members.extend(process.pin()),
                 Some(false) => {}
-                None => found.has_doubt = true,
+                None => found.has_unclassified = true,
             }
         }
         found
     }
 
-    /// Waits until no member runs, and sends `insist`, if any, to those that do. Cancel safe.
-    pub(super) async fn wait_until_gone(self, insist: Option<Signal>) {
+    /// Waits until no member runs, and sends `signal`, if any, to running members. Cancel safe.
+    pub(super) async fn wait_until_gone(self, signal: Option<Signal>) {
         let doubt_ends = Instant::now() + EXEC_PATIENCE;
         loop {
-            let Found { members, has_doubt } = self.find().await;
+            let Scan { members, has_unclassified } = self.scan().await;
             if members.is_empty() {
-                if !has_doubt || Instant::now() >= doubt_ends {
+                if !has_unclassified || Instant::now() >= doubt_ends {
                     return;
                 }
                 time::sleep(EXEC_PAUSE).await;
                 continue;
             }
-            if let Some(signal) = insist {
+            if let Some(signal) = signal {
                 members.iter().for_each(|member| member.signal(signal));
             }
             // They are not direct children: no event reports their end.
@@ -125,7 +125,7 @@ impl ProcessDescendants {
     /// Sends `signal` to all members, except those in the group `but`.
     pub(super) async fn signal(self, signal: Signal, but: Option<Pid>) {
         let but = but.map(|group| group.as_raw_nonzero().get());
-        let members = self.find().await.members.into_iter();
+        let members = self.scan().await.members.into_iter();
         members
             .filter(|member| Some(member.process.group) != but)
             .for_each(|member| member.signal(signal));
@@ -149,34 +149,26 @@ impl EscalationStep {
 /// Terminates the processes that a killed service left behind. They hold resources that new
 /// children need, and without a service manager nothing else ends them.
 ///
-/// It ends only processes of this user with the mark of a service that has provably ended.
-///
-/// # Cancel safety
-///
-/// If dropped early, some of these processes may keep running.
+/// It ends only processes of this user with the marker of a service that has provably ended. Not
+/// cancel safe: some of these processes may keep running.
 pub async fn terminate_orphans() {
     let orphans = ProcessDescendants::Orphans;
-    let n_processes = orphans.find().await.members.len();
+    let n_processes = orphans.scan().await.members.len();
     if n_processes == 0 {
         return;
     }
-    tracing::warn!(n_processes, "children of a service that was killed are seen off");
-    let mut descent = Escalation::new(cancelled_token());
-    loop {
-        let rung = tokio::select! {
-            biased;
-            () = orphans.wait_until_gone(None) => return,
-            rung = descent.next() => rung,
-        };
-        let Some(rung) = rung else { break };
-        orphans.signal(rung.signal(), None).await;
-        if rung == EscalationStep::Kill {
-            break;
-        }
+    tracing::warn!(n_processes, "ending {n_processes} servers that a killed metamcp left behind");
+    let mut escalation = Escalation::new(cancelled_token());
+    while let Some(step) = tokio::select! {
+        biased;
+        () = orphans.wait_until_gone(None) => return,
+        step = escalation.next() => step,
+    } {
+        orphans.signal(step.signal(), None).await;
     }
     let end = orphans.wait_until_gone(Some(Signal::KILL));
     if time::timeout(defaults::AFTER_KILL, end).await.is_err() {
-        tracing::error!("killed processes do not end");
+        tracing::error!("servers of a killed metamcp still run after SIGKILL");
     }
 }
 
@@ -215,21 +207,22 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let leader = running(marked.group);
-        let (group, since, mark) = (leader.pid, leader.started, ChildMarker::next());
+        let (group, since, marker) = (leader.pid, leader.started, ChildMarker::next());
         let environment = leader.environment().expect("readable");
         let ours = ChildMarker::find(&environment);
-        for (mark, since, expected) in [
+        for (marker, since, expected) in [
             (ours, since, [true, true, true]),
             // All of them are older.
             (ours, u64::MAX, [false, false, false]),
-            // Another process leads the group: only the mark counts.
+            // Another process leads the group: only the marker counts.
             (ours, since - 1, [true, true, false]),
-            (mark, since - 1, [false, false, false]),
-            (mark, since, [false, false, true]),
+            (marker, since - 1, [false, false, false]),
+            (marker, since, [false, false, true]),
         ] {
-            let family = ProcessDescendants::Child { group, mark, since };
-            let found = [&leader, &marked, &bare].map(|process| family.has(process) == Some(true));
-            assert_eq!(found, expected, "{family:?}");
+            let descendants = ProcessDescendants::Child { group, marker, since };
+            let found =
+                [&leader, &marked, &bare].map(|process| descendants.has(process) == Some(true));
+            assert_eq!(found, expected, "{descendants:?}");
         }
         drop(pipes.stdin);
         child.terminate(cancelled_token()).await;

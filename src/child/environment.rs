@@ -35,7 +35,7 @@ pub const INHERITED: [&str; 20] = [
 ///
 /// Every process that carries it ends with the child. A server that starts processes to outlive it
 /// must remove the variable from their environment.
-pub const MARK: &str = "METAMCP_CHILD";
+pub const MARKER: &str = "METAMCP_CHILD";
 
 /// Returns the variables that every child inherits from the service.
 pub fn inherited() -> impl Iterator<Item = (&'static str, OsString)> {

@@ -1,4 +1,4 @@
-//! The mark that identifies the descendants of a child.
+//! The marker that identifies the descendants of a child.
 
 use std::{
     fmt, fs,
@@ -13,7 +13,7 @@ use rustix::{
     process::{Pid, getpid, test_kill_process},
 };
 
-use super::{environment::MARK, process_table::ProcessEntry};
+use super::{environment::MARKER, process_table::ProcessEntry};
 
 /// One process of the service on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct ServiceMarker {
     namespace: u64,
 }
 
-/// The mark in the environment of all descendants of one child: the service and a number.
+/// The marker in the environment of all descendants of one child: the service and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ChildMarker {
     service: ServiceMarker,
@@ -59,7 +59,7 @@ impl ServiceMarker {
 }
 
 impl ChildMarker {
-    /// Returns a mark that no other child has, of any service.
+    /// Returns a marker that no other child has, of any service.
     pub(super) fn next() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -71,11 +71,11 @@ impl ChildMarker {
         &self.service
     }
 
-    /// Finds the mark in the environment of a process.
+    /// Finds the marker in the environment of a process.
     pub(super) fn find(environment: &[u8]) -> Option<Self> {
         let mut variables = environment.split(|byte| *byte == 0);
         let value = variables
-            .find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+            .find_map(|variable| variable.strip_prefix(MARKER.as_bytes())?.strip_prefix(b"="))?;
         Self::parse(std::str::from_utf8(value).ok()?)
     }
 
@@ -84,8 +84,8 @@ impl ChildMarker {
         let mut next = || parts.next()?.parse::<u64>().ok();
         let (pid, number, started, namespace) = (next()?, next()?, next()?, next()?);
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-        let mark = Self { service: ServiceMarker { pid, started, namespace }, number };
-        parts.next().is_none().then_some(mark)
+        let marker = Self { service: ServiceMarker { pid, started, namespace }, number };
+        parts.next().is_none().then_some(marker)
     }
 }
 
@@ -101,11 +101,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_found_in_an_environment_and_nothing_else_is_one() {
-        let mark = ChildMarker::next().expect("there is /proc");
-        let environment = format!("PATH=/bin\0METAMCP_CHILD={mark}\0A=b\0");
-        assert_eq!(ChildMarker::find(environment.as_bytes()), Some(mark));
-        assert_ne!(ChildMarker::next(), Some(mark));
+    fn only_a_valid_marker_is_found_in_an_environment() {
+        let marker = ChildMarker::next().expect("there is /proc");
+        let environment = format!("PATH=/bin\0METAMCP_CHILD={marker}\0A=b\0");
+        assert_eq!(ChildMarker::find(environment.as_bytes()), Some(marker));
+        assert_ne!(ChildMarker::next(), Some(marker));
         for other in [
             "",
             "METAMCP_CHILD=\0",
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_has_ended_only_if_that_is_known() {
+    fn a_service_counts_as_ended_only_with_proof() {
         let ours = *ChildMarker::next().expect("there is /proc").service();
         assert!(!ours.has_ended());
         let before = ServiceMarker { started: ours.started - 1, ..ours };

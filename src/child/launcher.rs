@@ -44,21 +44,21 @@ impl fmt::Display for StdioServerKind {
 
 /// A starter of stdio servers.
 pub trait Launcher: fmt::Debug + Send + Sync {
-    /// Starts the server at `home`. Cancel safe: a started server ends.
+    /// Starts the server at `site`. Cancel safe: a started server ends.
     ///
     /// # Errors
     ///
     /// [`LaunchError`] when it did not start; nothing is left behind then.
     fn launch<'a>(
         &'a self,
-        home: &'a LaunchSite,
+        site: &'a LaunchSite,
     ) -> BoxFuture<'a, Result<LaunchedServer, LaunchError>>;
 }
 
 /// A stdio server that has just started.
 pub struct LaunchedServer {
     /// The running server.
-    pub tenant: Box<dyn RunningServer>,
+    pub running: Box<dyn RunningServer>,
     /// Its pipes.
     pub pipes: ServerPipes,
 }
@@ -75,7 +75,7 @@ pub struct ServerPipes {
 
 /// A running stdio server.
 pub trait RunningServer: fmt::Debug + Send {
-    /// Returns its kind.
+    /// Returns the kind of the server.
     fn kind(&self) -> StdioServerKind;
 
     /// Returns its process id, if known.
@@ -86,17 +86,14 @@ pub trait RunningServer: fmt::Debug + Send {
 
     /// Returns the last lines that the server wrote before it ended, oldest first, if they do not
     /// come over a pipe. Takes at most about a second. Cancel safe.
-    fn last_words(&mut self, _is_alone: bool) -> BoxFuture<'_, Vec<String>> {
+    fn last_lines(&mut self, _is_only_instance: bool) -> BoxFuture<'_, Vec<String>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Ends the server as [`super::escalation`] says, with the long waits until `hurry` is
-    /// cancelled. The caller must have dropped its standard input.
-    ///
-    /// # Cancel safety
-    ///
-    /// If dropped early, the end is left to the system.
-    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit>;
+    /// Ends the server as [`super::escalation`] says, with the long waits until `skip_drain` is
+    /// cancelled. The caller must have dropped its standard input. Not cancel safe: the end is left
+    /// to the system.
+    fn terminate(self: Box<Self>, skip_drain: CancellationToken) -> BoxFuture<'static, ChildExit>;
 }
 
 /// The error of a stdio server that did not start.
@@ -121,28 +118,22 @@ impl LaunchError {
 
     /// Returns whether another attempt right after this one may succeed without a change by the
     /// operator.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Program(error) => error.may_pass(),
-            Self::Unit(error) => error.may_pass(),
+            Self::Program(error) => error.is_transient(),
+            Self::Unit(error) => error.is_transient(),
         }
     }
 
     /// Returns whether no process listens on the socket of the unit.
     pub fn is_socket_unit_down(&self) -> bool {
-        match self {
-            Self::Program(_) => false,
-            Self::Unit(error) => error.is_socket_unit_down(),
-        }
+        matches!(self, Self::Unit(error) if error.is_socket_unit_down())
     }
 
     /// Returns whether the server exists but is not ready, and may be a moment later.
     pub fn is_outage(&self) -> bool {
-        match self {
-            // A program that did not start does not exist.
-            Self::Program(_) => false,
-            Self::Unit(error) => error.is_outage(),
-        }
+        // A program that did not start does not exist.
+        matches!(self, Self::Unit(error) if error.is_outage())
     }
 }
 
@@ -153,10 +144,10 @@ pub struct HostLauncher;
 impl Launcher for HostLauncher {
     fn launch<'a>(
         &'a self,
-        home: &'a LaunchSite,
+        site: &'a LaunchSite,
     ) -> BoxFuture<'a, Result<LaunchedServer, LaunchError>> {
         Box::pin(async move {
-            match home {
+            match site {
                 LaunchSite::Program(program) => {
                     let (child, pipes) = Child::spawn(program)?;
                     let pipes = ServerPipes {
@@ -164,7 +155,7 @@ impl Launcher for HostLauncher {
                         stdout: Box::new(pipes.stdout),
                         stderr: Some(Box::new(pipes.stderr)),
                     };
-                    Ok(LaunchedServer { tenant: Box::new(child), pipes })
+                    Ok(LaunchedServer { running: Box::new(child), pipes })
                 }
                 LaunchSite::Unit(unit) => Ok(unit::launch(unit).await?),
             }
@@ -185,7 +176,7 @@ impl RunningServer for Child {
         Box::pin(Self::wait(self))
     }
 
-    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit> {
-        Box::pin(Self::terminate(*self, hurry))
+    fn terminate(self: Box<Self>, skip_drain: CancellationToken) -> BoxFuture<'static, ChildExit> {
+        Box::pin(Self::terminate(*self, skip_drain))
     }
 }

@@ -30,7 +30,7 @@ pub fn of_trees(roots: &[u32], until: Instant) -> HashMap<u32, u64> {
             return HashMap::new();
         }
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let Some((parent, group)) = family(&stat) else { continue };
+        let Some((parent, group)) = parent_and_group(&stat) else { continue };
         parents.entry(parent).or_default().push(pid);
         // An orphan is still in the group of the child that it came from.
         if group != pid && group != parent {
@@ -96,7 +96,7 @@ fn instances(directory: &Path, prefix: &str, n_levels: usize, until: Instant) ->
 }
 
 /// Reads the parent and the group of a process. Source: `proc_pid_stat(5)`.
-fn family(stat: &str) -> Option<(u32, u32)> {
+fn parent_and_group(stat: &str) -> Option<(u32, u32)> {
     // pid (name) state parent group …; the name may hold anything.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(1);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
@@ -125,12 +125,12 @@ mod tests {
         let rollup = "55d0-7ffd ---p 00000000 00:00 0 [rollup]\nRss: 9000 kB\nPss:   4321 kB\nPss_Dirty: 1 kB\n";
         assert_eq!(pss(rollup), Some(4321 << 10));
         assert_eq!(pss(""), None);
-        assert_eq!(family("7 (a) b) S 5 6 7 0"), Some((5, 6)));
-        assert_eq!(family("7 (a"), None);
+        assert_eq!(parent_and_group("7 (a) b) S 5 6 7 0"), Some((5, 6)));
+        assert_eq!(parent_and_group("7 (a"), None);
     }
 
     #[test]
-    fn we_are_a_tree_of_at_least_ourselves() {
+    fn the_process_tree_contains_its_root() {
         let until = Instant::now() + Duration::from_secs(60);
         let us = std::process::id();
         let (alone, tree) = (own_memory().expect("readable"), of_trees(&[us], until));

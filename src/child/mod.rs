@@ -1,8 +1,8 @@
 //! Stdio servers: child processes in their own process groups, and systemd units reached over a
 //! socket. Children are drained and never left behind.
 //!
-//! This module knows nothing of MCP: it provides two pipes and ends the server.
-//! This is the only module that starts servers.
+//! This module knows nothing of MCP: it provides two pipes and ends the server. It is the only
+//! module that starts servers.
 
 mod client_visible_stderr;
 mod descendants;
@@ -27,7 +27,7 @@ pub use launcher::{
     HostLauncher, LaunchError, LaunchSite, LaunchedServer, Launcher, RunningServer, StdioServerKind,
 };
 pub use process::{Child, ChildExit, ChildProgram};
-pub use process_ancestry::{Kinship, KnownClientProcess, ServerAncestry};
+pub use process_ancestry::{KnownClientProcess, ServerAncestry, ServerRelation};
 pub use service_descendants::kill_descendants;
-pub use spawn_error::SpawnError;
+pub use spawn_error::{SpawnError, SpawnFault};
 pub use unit::UnitServer;

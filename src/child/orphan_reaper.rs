@@ -30,7 +30,7 @@ impl Drop for AwaitedChild {
 /// Makes this process adopt orphans from now on.
 pub fn adopt() {
     if let Err(error) = set_child_subreaper(Some(getpid())) {
-        tracing::warn!(%error, "processes that servers leave behind are not taken over");
+        tracing::warn!(%error, "metamcp cannot adopt the processes that servers leave behind: {error}");
     }
 }
 

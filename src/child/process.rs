@@ -20,7 +20,7 @@ use super::{
     descendants::ProcessDescendants,
     environment,
     environment_marker::ChildMarker,
-    escalation::{Escalation, EscalationStep},
+    escalation::Escalation,
     orphan_reaper::{self, AwaitedChild},
     process_ancestry,
     process_table::ProcessEntry,
@@ -88,7 +88,7 @@ pub struct ChildPipes {
 pub struct Child {
     process: tokio::process::Child,
     group: Pid,
-    family: ProcessDescendants,
+    descendants: ProcessDescendants,
     _awaited: AwaitedChild,
 }
 
@@ -100,7 +100,7 @@ impl Child {
     /// [`SpawnError`], which names the program and the reason.
     pub fn spawn(program: &ChildProgram) -> Result<(Self, ChildPipes), SpawnError> {
         process_ancestry::note_server_started();
-        let mark = ChildMarker::next();
+        let marker = ChildMarker::next();
         #[expect(clippy::disallowed_methods, reason = "the one place that starts processes")]
         let mut command = Command::new(&program.command);
         command
@@ -108,7 +108,7 @@ impl Child {
             .env_clear()
             .envs(environment::inherited())
             .envs(&program.env)
-            .envs(mark.map(|mark| (environment::MARK, mark.to_string())))
+            .envs(marker.map(|marker| (environment::MARKER, marker.to_string())))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -128,8 +128,8 @@ impl Child {
         };
         descriptor_limit::restore(group);
         let since = ProcessEntry::read(group).ok().flatten().map_or(0, |process| process.started);
-        let family = ProcessDescendants::Child { group, mark, since };
-        Ok((Self { process, group, family, _awaited: awaited }, pipes))
+        let descendants = ProcessDescendants::Child { group, marker, since };
+        Ok((Self { process, group, descendants, _awaited: awaited }, pipes))
     }
 
     /// Runs `program` to its end without input and returns its standard output, or the last
@@ -138,11 +138,9 @@ impl Child {
     pub async fn output(program: &ChildProgram, bytes_max: usize) -> Option<String> {
         let (mut child, ChildPipes { stdin, stdout, mut stderr }) = Self::spawn(program).ok()?;
         drop(stdin);
-        let mut complaints = tokio::io::sink();
-        let (read, _drained) = tokio::join!(
-            read_end(stdout, bytes_max),
-            tokio::io::copy(&mut stderr, &mut complaints),
-        );
+        let mut sink = tokio::io::sink();
+        let (read, _drained) =
+            tokio::join!(read_end(stdout, bytes_max), tokio::io::copy(&mut stderr, &mut sink));
         let output = read.ok()?;
         match child.wait().await {
             ChildExit::Status(status) if status.success() => {
@@ -163,40 +161,36 @@ impl Child {
     }
 
     /// Terminates the process and all its descendants. It waits and signals as [`Escalation`] says,
-    /// with the long waits until `hurry` is cancelled.
+    /// with the long waits until `skip_drain` is cancelled.
     ///
     /// The caller must have closed its end of the child's standard input. Returns when the process
     /// is reaped and no descendant runs, or [`defaults::AFTER_KILL`] after SIGKILL: a process that
-    /// hangs in the kernel cannot be waited for.
-    ///
-    /// # Cancel safety
-    ///
-    /// If dropped early, it kills the process but not its descendants.
-    pub async fn terminate(mut self, hurry: CancellationToken) -> ChildExit {
-        let mut descent = Escalation::new(hurry);
-        loop {
-            let rung = tokio::select! {
-                biased;
-                exit = self.all_gone(None) => return exit,
-                rung = descent.next() => rung,
-            };
-            let Some(rung) = rung else { break };
-            self.signal(rung.signal()).await;
-            if rung == EscalationStep::Kill {
-                break;
-            }
+    /// hangs in the kernel cannot be waited for. Not cancel safe: it kills the process, but not its
+    /// descendants.
+    pub async fn terminate(mut self, skip_drain: CancellationToken) -> ChildExit {
+        let mut escalation = Escalation::new(skip_drain);
+        while let Some(step) = tokio::select! {
+            biased;
+            exit = self.all_gone(None) => return exit,
+            step = escalation.next() => step,
+        } {
+            self.signal(step.signal()).await;
         }
         let end = self.all_gone(Some(Signal::KILL));
         time::timeout(defaults::AFTER_KILL, end).await.unwrap_or_else(|_| {
-            tracing::error!(child_pid = self.pid(), "a killed process does not end");
+            let pid = self.pid();
+            tracing::error!(
+                child_pid = pid,
+                "process {pid} or its descendants still run after SIGKILL"
+            );
             ChildExit::Pending
         })
     }
 
     /// Waits until the process and all its descendants have ended.
-    async fn all_gone(&mut self, insist: Option<Signal>) -> ChildExit {
+    async fn all_gone(&mut self, signal: Option<Signal>) -> ChildExit {
         let exit = self.wait().await;
-        self.family.wait_until_gone(insist).await;
+        self.descendants.wait_until_gone(signal).await;
         exit
     }
 
@@ -208,7 +202,7 @@ impl Child {
             // Fails only when no process is left to signal.
             let _gone = kill_process_group(group, signal);
         }
-        self.family.signal(signal, group).await;
+        self.descendants.signal(signal, group).await;
     }
 }
 

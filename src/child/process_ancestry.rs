@@ -1,7 +1,7 @@
 //! The relation of a process to the servers of this service.
 //!
 //! Three things identify a server and its descendants. They descend from this process, which adopts
-//! their orphans. Their environment has its mark. Under systemd, they are in the control group of
+//! their orphans. Their environment has its marker. Under systemd, they are in the control group of
 //! its unit. A process can escape one of these, so each of them counts.
 //!
 //! Everything here blocks.
@@ -35,7 +35,7 @@ pub struct KnownClientProcess(ProcessEntry);
 
 /// The relation of a process to the servers of this service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kinship {
+pub enum ServerRelation {
     /// It comes from no server of this service.
     Stranger,
     /// It is a server of this service, or comes from one.
@@ -49,7 +49,7 @@ pub enum Kinship {
 pub struct ServerAncestry {
     /// The child of this process among its ancestors.
     child: Option<Pid>,
-    mark: Option<ChildMarker>,
+    marker: Option<ChildMarker>,
 }
 
 /// Records that this process starts a server.
@@ -66,36 +66,28 @@ impl ServerAncestry {
     /// Returns whether it leads to the server with this process id.
     pub fn is_server(&self, pid: u32) -> bool {
         let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
-        self.child == Some(pid) || (self.mark.is_some() && mark_of(pid) == self.mark)
+        self.child == Some(pid) || (self.marker.is_some() && marker_of(pid) == self.marker)
     }
 }
 
 /// Returns one of the processes that have the socket `inode` open, and its relation to the servers.
 /// A process that is not a stranger comes first.
-pub fn of_socket(inode: u32) -> (Option<i32>, Kinship) {
+pub fn of_socket(inode: u32) -> (Option<i32>, ServerRelation) {
     let mut found = None;
-    for process in ProcessEntry::all() {
-        match process.has_socket(inode) {
-            Some(false) | None => {}
-            Some(true) => {
-                let process = KnownClientProcess(process);
-                let kinship = process.kinship();
-                if kinship != Kinship::Stranger {
-                    return (Some(process.pid()), kinship);
-                }
-                found = Some(process.pid());
-            }
+    for process in ProcessEntry::all().filter(|process| process.has_socket(inode) == Some(true)) {
+        let process = KnownClientProcess(process);
+        let relation = process.relation();
+        if relation != ServerRelation::Stranger {
+            return (Some(process.pid()), relation);
         }
+        found = Some(process.pid());
     }
     // A server may hide a socket that no process shows: in a thread with its own file table, or in
     // a message in transit.
-    match found {
-        Some(_) => (found, Kinship::Stranger),
-        None => (None, Kinship::Hidden),
-    }
+    (found, if found.is_some() { ServerRelation::Stranger } else { ServerRelation::Hidden })
 }
 
-fn mark_of(pid: Pid) -> Option<ChildMarker> {
+fn marker_of(pid: Pid) -> Option<ChildMarker> {
     ProcessEntry::read(pid)
         .ok()
         .flatten()
@@ -114,40 +106,35 @@ impl KnownClientProcess {
     }
 
     /// Returns its relation to the servers of this service.
-    pub fn kinship(&self) -> Kinship {
+    pub fn relation(&self) -> ServerRelation {
         if self.0.pid == getpid() {
-            return Kinship::Stranger;
+            return ServerRelation::Stranger;
         }
         // Another process may have this number by now.
         if !self.0.runs() {
-            return Kinship::Hidden;
+            return ServerRelation::Hidden;
         }
-        let mark = match self.0.settled_environment() {
-            Some(environment) => our_mark(&environment),
+        let marker = match self.0.settled_environment() {
+            Some(environment) => our_marker(&environment),
             None if self.0.is_unrelated() => None,
-            None => return Kinship::Hidden,
+            None => return ServerRelation::Hidden,
         };
         let found = (0..LOOKS_MAX).find_map(|_| self.ancestry().ok());
-        match found {
-            Some(ServerAncestry { child: None, mark: inherited })
-                if mark.or(inherited).is_none() =>
-            {
-                match unit::shares_our_group(self.pid()) {
-                    true => Kinship::Server(ServerAncestry { child: None, mark: None }),
-                    false => Kinship::Stranger,
-                }
-            }
-            Some(ServerAncestry { child, mark: inherited }) => {
-                Kinship::Server(ServerAncestry { child, mark: mark.or(inherited) })
-            }
-            None if mark.is_some() => Kinship::Server(ServerAncestry { child: None, mark }),
-            None => Kinship::Hidden,
+        let Some(ServerAncestry { child, marker: inherited }) =
+            found.or_else(|| marker.map(|_| ServerAncestry { child: None, marker }))
+        else {
+            return ServerRelation::Hidden;
+        };
+        let marker = marker.or(inherited);
+        match child.is_some() || marker.is_some() || unit::shares_our_group(self.pid()) {
+            true => ServerRelation::Server(ServerAncestry { child, marker }),
+            false => ServerRelation::Stranger,
         }
     }
 
-    /// Returns the child and the mark of this service among its ancestors.
+    /// Returns the child and the marker of this service among its ancestors.
     fn ancestry(&self) -> Result<ServerAncestry, Vanished> {
-        let mut found = ServerAncestry { child: None, mark: None };
+        let mut found = ServerAncestry { child: None, marker: None };
         let mut process = self.0;
         for _ in 0..ANCESTORS_MAX {
             if process.parent == Some(getpid()) {
@@ -162,7 +149,7 @@ impl KnownClientProcess {
                 Ok(None) | Err(_) => return Err(Vanished),
             };
             let environment = process.settled_environment().unwrap_or_default();
-            found.mark = found.mark.or(our_mark(&environment));
+            found.marker = found.marker.or(our_marker(&environment));
         }
         Ok(found)
     }
@@ -172,10 +159,10 @@ impl KnownClientProcess {
 #[derive(Debug)]
 struct Vanished;
 
-/// Returns the mark in an environment, if it is one of this service.
-fn our_mark(environment: &[u8]) -> Option<ChildMarker> {
+/// Returns the marker in an environment, if it is one of this service.
+fn our_marker(environment: &[u8]) -> Option<ChildMarker> {
     let ours = ServiceMarker::ours()?;
-    ChildMarker::find(environment).filter(|mark| *mark.service() == ours)
+    ChildMarker::find(environment).filter(|marker| *marker.service() == ours)
 }
 
 #[cfg(test)]
@@ -208,13 +195,13 @@ mod tests {
     /// Examines a process until its kinship is as wanted, for ten seconds at most.
     async fn until(
         process: &KnownClientProcess,
-        wanted: impl Fn(&Kinship) -> bool,
-    ) -> Option<Kinship> {
+        wanted: impl Fn(&ServerRelation) -> bool,
+    ) -> Option<ServerRelation> {
         let looking = async {
             loop {
-                let kinship = process.kinship();
-                if wanted(&kinship) {
-                    return kinship;
+                let relation = process.relation();
+                if wanted(&relation) {
+                    return relation;
                 }
                 tokio::task::yield_now().await;
             }
@@ -223,36 +210,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_and_all_that_comes_from_it_is_known_whatever_it_leaves_behind() {
+    async fn a_server_process_is_recognised_in_another_session_environment_or_parent() {
         for script in [
             "echo $$",
             // With another session and group.
             "setsid sleep 600 & echo $!",
             // With another environment.
             "env -i sleep 600 & echo $!",
-            // With another parent: the mark remains.
+            // With another parent: the marker remains.
             "sh -c 'setsid sleep 600 >/dev/null & echo $!'",
         ] {
             let (child, input, process) = server(script).await;
             // During an exec, it is hidden for a moment.
-            let seen = until(&process, |kinship| matches!(kinship, Kinship::Server(_))).await;
-            let Some(Kinship::Server(lineage)) = seen else { panic!("{script}") };
+            let seen =
+                until(&process, |relation| matches!(relation, ServerRelation::Server(_))).await;
+            let Some(ServerRelation::Server(lineage)) = seen else { panic!("{script}") };
             assert!(lineage.is_server(child.pid()), "{script}");
             assert!(!lineage.is_server(std::process::id()), "{script}");
             drop(input);
             child.terminate(crate::child::escalation::cancelled_token()).await;
             // A killed process remains until its new parent reaps it.
-            let gone = until(&process, |kinship| *kinship == Kinship::Hidden).await;
+            let gone = until(&process, |relation| *relation == ServerRelation::Hidden).await;
             assert!(gone.is_some(), "it has ended: {script}");
         }
     }
 
     #[test]
-    fn this_process_and_those_that_it_comes_from_are_no_servers() {
+    fn this_process_and_its_ancestors_are_not_servers() {
         let ours = seen(getpid().as_raw_nonzero().get());
-        assert_eq!(ours.kinship(), Kinship::Stranger);
+        assert_eq!(ours.relation(), ServerRelation::Stranger);
         let parent = ours.0.parent.expect("a test is started by something");
-        assert_eq!(seen(parent.as_raw_nonzero().get()).kinship(), Kinship::Stranger);
+        assert_eq!(seen(parent.as_raw_nonzero().get()).relation(), ServerRelation::Stranger);
     }
 
     #[tokio::test]
@@ -264,8 +252,8 @@ mod tests {
         let file = client.as_fd().try_clone_to_owned().map(std::fs::File::from).expect("open");
         let inode = u32::try_from(file.metadata().expect("open").ino()).expect("small");
         let own = getpid().as_raw_nonzero().get();
-        assert_eq!(of_socket(inode), (Some(own), Kinship::Stranger));
+        assert_eq!(of_socket(inode), (Some(own), ServerRelation::Stranger));
         drop((client, file));
-        assert_eq!(of_socket(inode), (None, Kinship::Hidden));
+        assert_eq!(of_socket(inode), (None, ServerRelation::Hidden));
     }
 }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_process_calls_itself_its_group_and_start_are_found() {
+    fn the_stat_parser_accepts_any_process_name() {
         let rest = "5 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 8192 1 0";
         for name in ["sh", "a) S 1 9 (b", ") Z 1 2", ""] {
             assert_eq!(parse(&format!("7 ({name}) S 1 {rest}")), Some((5, 4242)), "{name}");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_process_is_among_all() {
+    fn the_process_table_contains_this_process() {
         let pid = rustix::process::getpid();
         let ours = ProcessEntry::read(pid).expect("readable").expect("it runs");
         assert!(ours.runs() && ours.is_own_user());

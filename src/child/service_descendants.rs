@@ -55,8 +55,9 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a shell");
-        let mut told = [0];
-        std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut told).expect("told");
+        let mut line = [0];
+        std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
+            .expect("a line");
         let pid = Pid::from_child(&child);
 
         let found = descendants(pid, &ProcessEntry::all().collect::<Vec<_>>());

@@ -145,7 +145,7 @@ fn log(
         return;
     }
     if rate.admit(Instant::now(), server) {
-        tracing::info!(mcp_server = %server, mcp_stream = "stderr", "{text}");
+        tracing::info!(mcp_server = %server, mcp_stream = "stderr", "{server}: {text}");
     }
     tail.push(text);
 }
@@ -182,9 +182,10 @@ impl Rate {
     fn report(&mut self, server: &ServerName) {
         match std::mem::take(&mut self.suppressed) {
             0 => {}
-            n_lines => {
-                tracing::warn!(mcp_server = %server, n_lines, "lines on standard error were not logged");
-            }
+            n_lines => tracing::warn!(
+                mcp_server = %server, n_lines,
+                "server `{server}` wrote too fast: {n_lines} lines of its standard error were not logged"
+            ),
         }
     }
 }
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_lines_are_kept_without_secrets_and_without_their_excess() {
+    async fn the_stderr_tail_keeps_the_last_lines_redacted_and_cut() {
         let tail = StderrTail::default();
         let long = "x".repeat(defaults::STDERR_LINE_BYTES_MAX + 5);
         let text = format!("{}\ntoken is hunter2\n{long}\nlast", "early\n".repeat(20));
@@ -214,10 +215,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_that_is_cut_off_behind_others_does_not_show() {
+    async fn a_secret_at_the_cut_of_a_long_line_is_redacted() {
         let secret = "s3cr3t-s3cr3t-s3cr3t";
         let redactor = Redactor::new([secret.to_owned()].iter());
-        let shown = |n_before: usize| {
+        let logged_tail = |n_before: usize| {
             let text = format!("{}{}", "x".repeat(n_before), secret.repeat(10_000));
             let (tail, redactor) = (StderrTail::default(), redactor.clone());
             async move {
@@ -226,8 +227,11 @@ mod tests {
             }
         };
         for n_before in 0..secret.len() {
-            let shown = shown(n_before).await.replace("[secret]", "");
-            assert!(!shown.contains("s3") && !shown.contains("3t"), "{n_before}: {shown}");
+            let logged_tail = logged_tail(n_before).await.replace("[secret]", "");
+            assert!(
+                !logged_tail.contains("s3") && !logged_tail.contains("3t"),
+                "{n_before}: {logged_tail}"
+            );
         }
     }
 
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_is_not_logged_and_is_counted() {
+    async fn a_flood_of_stderr_lines_is_counted_and_not_logged() {
         let mut rate = Rate::new(Instant::now());
         let n_admitted = (0..1000).filter(|_| rate.admit(Instant::now(), &server())).count();
         assert_eq!((n_admitted, rate.suppressed), (200, 800));

@@ -7,7 +7,7 @@
 
 use std::{
     borrow::Cow,
-    fmt, fs, io,
+    fs, io,
     os::unix::fs::FileTypeExt as _,
     path::{Path, PathBuf},
     pin::Pin,
@@ -41,105 +41,87 @@ pub struct UnitServer {
 
 /// The error of a connection attempt to the socket of a unit.
 #[derive(Debug, thiserror::Error)]
-#[error("connect to `{}`{fault}", unit.socket.display())]
+#[error("connect to `{}`", unit.socket.display())]
 pub struct UnitConnectError {
     unit: UnitServer,
-    fault: Fault,
     #[source]
-    source: Option<io::Error>,
+    fault: UnitFault,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+/// The reason why a connection attempt failed.
+#[derive(Debug, thiserror::Error)]
+enum UnitFault {
+    #[error("there is no such socket")]
     Missing,
-    /// The kind of file that is there instead.
+    /// The path is this kind of file instead.
+    #[error("it is {0}, and not a stream socket")]
     NoSocket(&'static str),
-    Deserted,
-    Full,
+    #[error("no process listens on this socket")]
+    NoListener,
+    #[error("the queue of this socket is full")]
+    BacklogFull,
+    #[error("metamcp may not use this socket")]
     Forbidden,
-    Os,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoSocket(what) => {
-                return write!(f, ": it is {what} and no socket for connections");
-            }
-            Self::Missing => ": there is no such socket",
-            Self::Deserted => ": nobody listens on this socket",
-            Self::Full => ": as many connections wait at this socket as may",
-            Self::Forbidden => ": the service may not use this socket",
-            Self::Os => "",
-        })
-    }
+    #[error(transparent)]
+    Os(io::Error),
 }
 
 impl UnitConnectError {
     fn new(unit: &UnitServer, source: io::Error) -> Self {
         let fault = match source.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Fault::Missing,
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => UnitFault::Missing,
             // The kernel also returns this for a file that is not a socket.
-            io::ErrorKind::ConnectionRefused => match instead_of_socket(&unit.socket) {
-                Some(what) => Fault::NoSocket(what),
-                None => Fault::Deserted,
-            },
+            io::ErrorKind::ConnectionRefused => {
+                instead_of_socket(&unit.socket).map_or(UnitFault::NoListener, UnitFault::NoSocket)
+            }
             _ if source.raw_os_error() == Some(Errno::PROTOTYPE.raw_os_error()) => {
-                Fault::NoSocket("a socket of another type")
+                UnitFault::NoSocket("a socket of another type")
             }
             // The backlog is full: a nonblocking connect to a Unix socket fails instead of waiting.
-            io::ErrorKind::WouldBlock => Fault::Full,
-            io::ErrorKind::PermissionDenied => Fault::Forbidden,
-            _ => Fault::Os,
+            io::ErrorKind::WouldBlock => UnitFault::BacklogFull,
+            io::ErrorKind::PermissionDenied => UnitFault::Forbidden,
+            _ => UnitFault::Os(source),
         };
-        // Every other fault already says what the source says.
-        let source = (fault == Fault::Os).then_some(source);
-        Self { unit: unit.clone(), fault, source }
+        Self { unit: unit.clone(), fault }
     }
 
     /// Returns whether another attempt right after this one may succeed without a change by the
     /// operator.
-    pub fn may_pass(&self) -> bool {
-        match self.fault {
-            Fault::Full | Fault::Os => true,
-            Fault::Missing | Fault::NoSocket(_) | Fault::Deserted | Fault::Forbidden => false,
-        }
+    pub fn is_transient(&self) -> bool {
+        matches!(self.fault, UnitFault::BacklogFull | UnitFault::Os(_))
     }
 
     /// Returns whether the unit exists but accepts no connection at the moment. It accepts one as
-    /// soon as systemd has taken those that wait.
+    /// soon as systemd has taken the waiting connections.
     pub fn is_outage(&self) -> bool {
-        self.fault == Fault::Full
+        matches!(self.fault, UnitFault::BacklogFull)
     }
 
     /// Returns whether no process listens: the unit was never set up, or is being changed.
     pub fn is_socket_unit_down(&self) -> bool {
-        match self.fault {
-            Fault::Missing | Fault::Deserted => true,
-            Fault::NoSocket(_) | Fault::Full | Fault::Forbidden | Fault::Os => false,
-        }
+        matches!(self.fault, UnitFault::Missing | UnitFault::NoListener)
     }
 
     /// Returns what the operator can do about the error.
     pub fn hint(&self) -> Cow<'static, str> {
         let name = &self.unit.name;
         match self.fault {
-            Fault::Missing => format!(
-                "Start its socket unit, `systemctl start {name}.socket`, and compare its `ListenStream=` with `socket`."
+            UnitFault::Missing => format!(
+                "Run `systemctl start {name}.socket`, and compare its `ListenStream=` with `socket`."
             ),
-            Fault::NoSocket(_) => format!(
-                "Write the path that `ListenStream=` in `{name}.socket` has as `socket`."
+            UnitFault::NoSocket(_) => format!(
+                "Set `socket` to the path that `ListenStream=` in `{name}.socket` names."
             ),
-            Fault::Deserted => {
-                format!("Its socket unit does not run any more: `systemctl restart {name}.socket`.")
+            UnitFault::NoListener => {
+                format!("Run `systemctl restart {name}.socket`: the socket unit does not run any more.")
             }
-            Fault::Full => format!(
-                "Call again: systemd accepts no connections just now. See `systemctl status {name}.socket`, and its `Backlog=`."
+            UnitFault::BacklogFull => format!(
+                "Call again. If this persists, see `systemctl status {name}.socket`, and raise its `Backlog=`."
             ),
-            Fault::Forbidden => format!(
-                "Give the socket a group, `SocketGroup=` in `{name}.socket`, and the service the same group, `SupplementaryGroups=` in `metamcp.service`."
+            UnitFault::Forbidden => format!(
+                "Set the same group as `SocketGroup=` in `{name}.socket` and as `SupplementaryGroups=` in `metamcp.service`."
             ),
-            Fault::Os => format!("See `systemctl status {name}.socket`."),
+            UnitFault::Os(_) => format!("See `systemctl status {name}.socket`."),
         }
         .into()
     }
@@ -174,7 +156,7 @@ pub(super) async fn launch(unit: &UnitServer) -> Result<LaunchedServer, UnitConn
     // Dropping the write half ends the server's input and leaves its output open.
     let pipes = ServerPipes { stdin: Box::new(input), stdout: Box::new(output), stderr: None };
     let instance = Instance { name: Arc::clone(&unit.name), ended, journal };
-    Ok(LaunchedServer { tenant: Box::new(instance), pipes })
+    Ok(LaunchedServer { running: Box::new(instance), pipes })
 }
 
 /// The output of the server; its end is the end of the server.
@@ -227,17 +209,20 @@ impl RunningServer for Instance {
         })
     }
 
-    fn last_words(&mut self, is_alone: bool) -> BoxFuture<'_, Vec<String>> {
-        Box::pin(self.journal.last_lines(is_alone))
+    fn last_lines(&mut self, is_only_instance: bool) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(self.journal.last_lines(is_only_instance))
     }
 
     /// Waits as long as for a child, but sends no signals, as there is no process to signal.
-    fn see_off(mut self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit> {
+    fn terminate(
+        mut self: Box<Self>,
+        skip_drain: CancellationToken,
+    ) -> BoxFuture<'static, ChildExit> {
         Box::pin(async move {
             tokio::select! {
                 biased;
                 exit = self.wait() => exit,
-                () = Escalation::new(hurry).end() => ChildExit::Pending,
+                () = Escalation::new(skip_drain).end() => ChildExit::Pending,
             }
         })
     }

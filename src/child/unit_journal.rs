@@ -27,7 +27,7 @@ const ENTRIES_MAX: usize = 100;
 const UNITS: [&str; 4] = ["UNIT", "COREDUMP_UNIT", "OBJECT_SYSTEMD_UNIT", "_SYSTEMD_UNIT"];
 
 /// One line of the journal.
-struct Entry {
+struct JournalLine {
     /// The unit that the line is about.
     unit: String,
     /// Systemd reports that it starts the unit.
@@ -35,7 +35,7 @@ struct Entry {
     message: String,
 }
 
-impl Entry {
+impl JournalLine {
     /// Reads a line of `journalctl --output=json`; `None` if it is invalid or incomplete.
     fn read(line: &str) -> Option<Self> {
         let fields: Map<String, Value> = serde_json::from_str(line).ok()?;
@@ -71,46 +71,46 @@ impl UnitJournal {
     }
 
     /// Returns the last lines, oldest first, or none if the journal is not readable. Lines of
-    /// several instances may be about another client. `is_alone` says that only the instance of
+    /// several instances may be about another client. With `is_only_instance`, only the instance of
     /// this connection was started since, beside one that a reload left to finish. Otherwise only
     /// systemd's own lines are returned. The lines and the report of the end come late: this waits
-    /// for both, for at most [`defaults::JOURNAL_PATIENCE`]. Cancel safe: dropping the future ends
+    /// for both, for at most [`defaults::JOURNAL_TIMEOUT`]. Cancel safe: dropping the future ends
     /// the reading process.
-    pub(super) async fn last_lines(&self, is_alone: bool) -> Vec<String> {
+    pub(super) async fn last_lines(&self, is_only_instance: bool) -> Vec<String> {
         let query = self.query();
         let mut lines = Vec::new();
         let reading = async {
             while let Some(text) = Child::output(&query, BYTES_MAX).await {
-                let is_whole;
-                (lines, is_whole) = self.shown(&text, is_alone);
-                if is_whole {
+                let has_end;
+                (lines, has_end) = self.quote(&text, is_only_instance);
+                if has_end {
                     break;
                 }
                 time::sleep(PAUSE).await;
             }
         };
-        let _as_far_as_it_came = time::timeout(defaults::JOURNAL_PATIENCE, reading).await;
+        let _as_far_as_it_came = time::timeout(defaults::JOURNAL_TIMEOUT, reading).await;
         lines
     }
 
     /// Returns the last lines of the journal output, and whether the end is among them.
-    fn shown(&self, text: &str, is_alone: bool) -> (Vec<String>, bool) {
-        let entries: Vec<Entry> = text.lines().filter_map(Entry::read).collect();
-        let ours = self.ours(&entries);
-        let shown = entries.iter().filter(|entry| match is_alone {
-            true => entry.unit == self.socket() || Some(&*entry.unit) == ours,
+    fn quote(&self, text: &str, is_only_instance: bool) -> (Vec<String>, bool) {
+        let entries: Vec<JournalLine> = text.lines().filter_map(JournalLine::read).collect();
+        let own_instance = self.own_instance(&entries);
+        let quote = entries.iter().filter(|entry| match is_only_instance {
+            true => entry.unit == self.socket() || Some(&*entry.unit) == own_instance,
             false => self.is_about_the_end(&entry.message),
         });
-        let shown: Vec<&str> =
-            shown.filter(|entry| !entry.is_start).map(|entry| &*entry.message).collect();
-        let is_whole = shown.iter().any(|line| self.is_about_the_end(line));
-        let last = &shown[shown.len().saturating_sub(defaults::JOURNAL_LINES)..];
-        (last.iter().map(|line| self.without_name(line).to_owned()).collect(), is_whole)
+        let quote: Vec<&str> =
+            quote.filter(|entry| !entry.is_start).map(|entry| &*entry.message).collect();
+        let has_end = quote.iter().any(|line| self.is_about_the_end(line));
+        let last = &quote[quote.len().saturating_sub(defaults::JOURNAL_LINES)..];
+        (last.iter().map(|line| self.without_name(line).to_owned()).collect(), has_end)
     }
 
     /// Returns the instance of this connection: the last one that was started since. If no start is
     /// logged, it is the only instance, unless the socket unit has logged a refusal.
-    fn ours<'a>(&self, entries: &'a [Entry]) -> Option<&'a str> {
+    fn own_instance<'a>(&self, entries: &'a [JournalLine]) -> Option<&'a str> {
         let number = |unit: &str| {
             let rest = unit.strip_prefix(&*self.name)?.strip_prefix('@')?;
             rest.split('-').next()?.parse::<u64>().ok()
@@ -167,12 +167,12 @@ impl UnitJournal {
 
     /// Returns `line` without the name of its unit, which is long and known.
     fn without_name<'a>(&self, line: &'a str) -> &'a str {
-        let told = line.strip_prefix(&*self.name).and_then(|rest| {
-            let (unit, told) = rest.split_once(": ")?;
+        let message = line.strip_prefix(&*self.name).and_then(|rest| {
+            let (unit, message) = rest.split_once(": ")?;
             (unit == ".socket" || (unit.starts_with('@') && unit.ends_with(".service")))
-                .then_some(told)
+                .then_some(message)
         });
-        told.unwrap_or(line)
+        message.unwrap_or(line)
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_instances_are_asked_for() {
+    fn the_journal_query_selects_only_own_instances() {
         let journal = UnitJournal { name: "git".into(), since: SystemTime::UNIX_EPOCH };
         let pid = std::process::id();
         assert_eq!(
@@ -210,7 +210,7 @@ mod tests {
         let ended = |unit: &str| line(unit, false, &format!("{unit}: Main process exited."));
         let says = |unit: &str, what: &str| line(unit, false, what);
         let refused = line("git.socket", false, "git.socket: Too many incoming connections (1).");
-        for (lines, shown, is_whole) in [
+        for (lines, quote, has_end) in [
             (
                 vec![says(old, "old"), started(new), says(new, "new"), ended(old)],
                 vec!["new"],
@@ -228,25 +228,28 @@ mod tests {
             (vec!["half of a line\"}".to_owned()], vec![], false),
         ] {
             assert_eq!(
-                journal.shown(&lines.join("\n"), true),
-                (shown.iter().map(ToString::to_string).collect(), is_whole),
+                journal.quote(&lines.join("\n"), true),
+                (quote.iter().map(ToString::to_string).collect(), has_end),
                 "{lines:?}"
             );
-            let quoted = journal.shown(&lines.join("\n"), false).0;
+            let quoted = journal.quote(&lines.join("\n"), false).0;
             assert!(!quoted.iter().any(|line| line == "old" || line == "new"), "{quoted:?}");
         }
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_read() {
+    fn the_journal_reader_accepts_bytes_that_are_not_text() {
         let line = r#"{"_SYSTEMD_UNIT":"git@1-1-0.service","MESSAGE":[104,105,255]}"#;
-        assert_eq!(Entry::read(line).map(|entry| entry.message), Some("hi\u{fffd}".to_owned()));
+        assert_eq!(
+            JournalLine::read(line).map(|entry| entry.message),
+            Some("hi\u{fffd}".to_owned())
+        );
     }
 
     #[test]
-    fn the_journal_tells_the_lines_of_systemd_about_the_end_from_lines_of_the_server() {
+    fn the_journal_distinguishes_lines_of_systemd_from_lines_of_the_server() {
         let journal = UnitJournal::since_now(&"git".into());
-        for (line, told) in [
+        for (line, message) in [
             (
                 "git@0-12-0.service: Failed with result 'signal'.",
                 Some("Failed with result 'signal'."),
@@ -259,8 +262,8 @@ mod tests {
             ("git: usage", None),
             ("git@home: a line of the server", None),
         ] {
-            assert_eq!(journal.is_about_the_end(line), told.is_some(), "{line}");
-            assert_eq!(journal.without_name(line), told.unwrap_or(line));
+            assert_eq!(journal.is_about_the_end(line), message.is_some(), "{line}");
+            assert_eq!(journal.without_name(line), message.unwrap_or(line));
         }
     }
 }

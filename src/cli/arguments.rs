@@ -17,26 +17,28 @@ const LINES_MAX: usize = 200;
 
 /// Returns a table of the arguments that a schema declares; the first column is indented.
 pub(super) fn table(schema: &Value) -> TextTable {
-    let mut lines = Lines { table: TextTable::default(), n_left: LINES_MAX, dashes: "--" };
-    lines.add(SchemaCursor::root(schema), "", DEPTH_MAX);
-    lines.table
+    SchemaRows::read(schema, "--")
 }
 
 /// Returns a table of the members that the schema of a result declares.
 pub(super) fn members(schema: &Value) -> TextTable {
-    let mut lines = Lines { table: TextTable::default(), n_left: LINES_MAX, dashes: "" };
-    lines.add(SchemaCursor::root(schema), "", DEPTH_MAX);
-    lines.table
+    SchemaRows::read(schema, "")
 }
 
-struct Lines {
+struct SchemaRows {
     table: TextTable,
     n_left: usize,
     /// The prefix of an argument: `--` or nothing.
     dashes: &'static str,
 }
 
-impl Lines {
+impl SchemaRows {
+    fn read(schema: &Value, dashes: &'static str) -> TextTable {
+        let mut rows = Self { table: TextTable::default(), n_left: LINES_MAX, dashes };
+        rows.add(SchemaCursor::root(schema), "", DEPTH_MAX);
+        rows.table
+    }
+
     fn add(&mut self, place: SchemaCursor<'_>, prefix: &str, depth: usize) {
         let mut required = place.required();
         if self.dashes.is_empty() {
@@ -53,7 +55,7 @@ impl Lines {
             self.n_left -= 1;
             let is_required = required.contains(name);
             let key = format!("{prefix}{}", escape(name));
-            let shown = TableCell::from(format!("  {}{key}", self.dashes));
+            let cell = TableCell::from(format!("  {}{key}", self.dashes));
             let mut text = Vec::new();
             if is_required {
                 text.push("(required)".to_owned());
@@ -65,7 +67,7 @@ impl Lines {
                 text.push(format!("[default: {}]", escape(&spelled(default))));
             }
             self.table.row([
-                if is_required { shown.colour(CellColour::Bold) } else { shown },
+                if is_required { cell.colour(CellColour::Bold) } else { cell },
                 TableCell::from(kind(property)).colour(CellColour::Dim),
                 text.join(" ").into(),
             ]);

@@ -16,25 +16,25 @@ pub(super) struct Args {
     /// Only this server
     server: Option<String>,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server });
-    let status = args.reader.target.ask("auth/status", &params)?;
-    args.reader.print(&status, |status| {
-        let mut table = TextTable::headed(["SERVER", "BY", "SECRETS"]);
-        for item in status.as_array().into_iter().flatten() {
+    let status = args.common.target.ask("auth/status", &params)?;
+    args.common.print(&status, |status| {
+        let mut table = TextTable::headed(["SERVER", "SOURCE", "SECRETS"]);
+        for item in output::items(status) {
             let auth = &item["auth"];
-            let by = output::word(&auth["type"]);
-            let there: TableCell = match (by.as_str(), auth["hasTokens"] == true) {
-                ("none", _) => TableCell::from("-").colour(CellColour::Dim),
-                (_, true) => TableCell::from("there").colour(CellColour::Green),
-                (_, false) => TableCell::from("missing").colour(CellColour::Red),
+            let source = output::word(&auth["type"]);
+            let (secrets, colour) = match (source.as_str(), auth["hasTokens"] == true) {
+                ("none", _) => ("-", CellColour::Dim),
+                (_, true) => ("present", CellColour::Green),
+                (_, false) => ("missing", CellColour::Red),
             };
-            table.row([output::word(&item["server"]).into(), by.into(), there]);
+            let secrets = TableCell::from(secrets).colour(colour);
+            table.row([output::word(&item["server"]).into(), source.into(), secrets]);
         }
         output::table_or(&table, "No server is declared.\n");
-        Ok(())
     })
 }

@@ -33,7 +33,7 @@ const LOG_LINES_SHOWN: usize = 10;
 /// # Errors
 ///
 /// [`Failed`] when the service cannot be started, or does not answer in time.
-pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
+pub(super) async fn find_or_start() -> Result<Option<PathBuf>, Failed> {
     if SystemdUnit::installed().is_some() {
         return Ok(None);
     }
@@ -45,32 +45,32 @@ pub(super) async fn service() -> Result<Option<PathBuf>, Failed> {
         return Ok(Some(socket));
     }
     // Commands that run at the same time start one common service.
-    let _turn = turn(&socket, group).await?;
+    let _lock = lock(&socket, group).await?;
     if control_socket::answers(&socket).await {
         return Ok(Some(socket));
     }
     let log = log_file();
     let mut child = start(&file, &log)?;
-    let until = Instant::now() + defaults::LAUNCH_PATIENCE;
+    let until = Instant::now() + defaults::LAUNCH_TIMEOUT;
     while !control_socket::answers(&socket).await {
-        let ended = child.try_wait().ok().flatten();
-        if let Some(status) = ended {
-            let text = format!("the service that was started has ended ({status}){}", tail(&log));
-            return Err(Failed::new(FAILED, text).hint(see(&log)));
-        }
-        if Instant::now() >= until {
-            let patience = defaults::LAUNCH_PATIENCE.as_secs();
-            let text = format!("the service that was started does not answer within {patience} s");
-            return Err(Failed::new(FAILED, text).hint(see(&log)));
-        }
-        time::sleep(defaults::LAUNCH_POLL).await;
+        let text = if let Ok(Some(status)) = child.try_wait() {
+            format!("the service ended during its start ({status}){}", last_lines(&log))
+        } else if Instant::now() >= until {
+            let limit = defaults::LAUNCH_TIMEOUT.as_secs();
+            format!("the service was started, but did not answer within {limit} s")
+        } else {
+            time::sleep(defaults::LAUNCH_POLL).await;
+            continue;
+        };
+        let hint = format!("Read `{}`, or run `metamcp serve` in a shell.", log.display());
+        return Err(Failed::new(FAILED, text).hint(hint));
     }
     Ok(Some(socket))
 }
 
 /// Returns the control socket of a service started on demand, running or not. Returns `None` if it
 /// has the default socket, or none would be started.
-pub(super) fn declared() -> Option<PathBuf> {
+pub(super) fn configured_socket() -> Option<PathBuf> {
     if SystemdUnit::installed().is_some() {
         return None;
     }
@@ -91,23 +91,24 @@ pub(super) fn log_file() -> PathBuf {
 }
 
 /// Waits until no other command starts a service with this socket.
-async fn turn(socket: &Path, group: Option<&str>) -> Result<InstanceLock, Failed> {
+async fn lock(socket: &Path, group: Option<&str>) -> Result<InstanceLock, Failed> {
     control_socket::make_directory(socket, group)
         .map_err(|error| Failed::new(FAILED, chain(&error)).hint(error.hint()))?;
     let path = socket.with_extension("launch");
-    let until = Instant::now() + 2 * defaults::LAUNCH_PATIENCE;
+    let until = Instant::now() + 2 * defaults::LAUNCH_TIMEOUT;
     loop {
         match InstanceLock::take(&path) {
-            Ok(turn) => return Ok(turn),
-            Err(LockError::By(_)) if Instant::now() < until => {
+            Ok(lock) => return Ok(lock),
+            Err(LockError::Held(_)) if Instant::now() < until => {
                 time::sleep(defaults::LAUNCH_POLL).await;
             }
-            Err(LockError::By(_)) => {
-                let text = "another command starts the service, and does not come to an end";
+            Err(LockError::Held(_)) => {
+                let text = "another command is still starting the service";
                 return Err(Failed::new(FAILED, text).hint("End that command, and try again."));
             }
             Err(LockError::Unusable(error)) => {
-                return Err(Failed::new(FAILED, format!("lock `{}`: {error}", path.display())));
+                let text = format!("cannot lock `{}`: {error}", path.display());
+                return Err(Failed::new(FAILED, text));
             }
         }
     }
@@ -115,20 +116,19 @@ async fn turn(socket: &Path, group: Option<&str>) -> Result<InstanceLock, Failed
 
 /// Starts the service without a terminal, and with its own log.
 fn start(file: &Path, log: &Path) -> Result<Child, Failed> {
-    let failed = |what: &str, error: io::Error| Failed::new(FAILED, format!("{what}: {error}"));
-    let program = std::env::current_exe().map_err(|error| failed("find this program", error))?;
-    let opened = open_log(log);
-    let opened = opened.map_err(|error| failed(&format!("open `{}`", log.display()), error))?;
+    let failed = |step: &str, error| Failed::new(FAILED, format!("cannot {step}: {error}"));
+    let log_file = open_log(log)
+        .map_err(|error| failed(&format!("open the log `{}`", log.display()), error))?;
     #[expect(clippy::disallowed_methods, reason = "a service is no child: it outlives its starter")]
-    let mut command = Command::new(program);
+    let mut command = Command::new(own_program()?);
     command
         .args(["serve", "--launched", "--config"])
         .arg(file)
-        // Its servers start in the same directory, whichever command has started it.
+        // Its servers start in the same directory, whatever the command's own directory is.
         .current_dir(std::env::var_os("HOME").unwrap_or_else(|| "/".into()))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(opened);
+        .stderr(log_file);
     command.spawn().map_err(|error| failed("start the service", error))
 }
 
@@ -144,23 +144,25 @@ fn open_log(log: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(log)
 }
 
-fn see(log: &Path) -> String {
-    format!("See `{}`, or run `metamcp serve` in a shell.", log.display())
+/// Returns the program file of metamcp.
+pub(super) fn own_program() -> Result<PathBuf, Failed> {
+    std::env::current_exe().map_err(|error| {
+        Failed::new(FAILED, format!("cannot find the program file of metamcp: {error}"))
+    })
 }
 
-/// Reads the last part of the log, up to [`defaults::LOG_TAIL_BYTES`].
-fn end(log: &Path) -> io::Result<Vec<u8>> {
-    let (mut file, mut text) = (File::open(log)?, Vec::new());
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(defaults::LOG_TAIL_BYTES)))?;
-    file.take(defaults::LOG_TAIL_BYTES).read_to_end(&mut text)?;
-    Ok(text)
+/// Reads the last part of a log, up to [`defaults::LOG_TAIL_BYTES`].
+pub(super) fn read_tail(log: &mut File) -> io::Result<String> {
+    let length = log.metadata()?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(defaults::LOG_TAIL_BYTES)))?;
+    let mut text = Vec::new();
+    log.take(defaults::LOG_TAIL_BYTES).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Returns the last lines of the log, each after a line break.
-fn tail(log: &Path) -> String {
-    let text = end(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+fn last_lines(log: &Path) -> String {
+    let text = File::open(log).and_then(|mut log| read_tail(&mut log)).unwrap_or_default();
     let lines: Vec<&str> = text.lines().rev().take(LOG_LINES_SHOWN).collect();
     lines.into_iter().rev().map(|line| format!("\n  {line}")).collect()
 }

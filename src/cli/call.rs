@@ -13,10 +13,9 @@ use tokio::{
 
 use super::{
     CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, interrupt, output, service_target,
-    text_table::TextTable,
+    service_target::OutputArgs,
 };
 use crate::{
-    cli::service_target::OutputArgs,
     config::defaults,
     control::socket_client::{ControlConnection, ServiceError, ServiceMessage},
 };
@@ -77,65 +76,63 @@ struct Options {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 impl Options {
     /// Rejects options that exclude each other, before or after the tool.
     fn check(&self) -> Result<(), ArgumentSyntaxError> {
-        let both = match (self.dry_run, self.is_async) {
+        let (first, second) = match (self.dry_run, self.is_async) {
             (true, true) => ("--dry-run", "--async"),
             (true, false) if self.timeout_ms.is_some() => ("--dry-run", "--timeout"),
             (true, false) if !self.fields.is_empty() => ("--dry-run", "--fields"),
             (false, true) if !self.fields.is_empty() => ("--async", "--fields"),
             (_, _) => return Ok(()),
         };
-        let text = format!("`{}` and `{}` do not go together", both.0, both.1);
+        let text = format!("`{first}` and `{second}` exclude each other");
         Err(ArgumentSyntaxError::new(text, "Leave one of them out."))
     }
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failed> {
-    let Args { options: mut ours, words } = args;
+    let Args { mut options, words } = args;
     let Some((tool, words)) = words.split_first() else { return Ok(()) };
     service_target::run(async {
         let mut known = None;
         if command_words::needs_schema(words) {
             // The connection that reads the tool's schema needs `--socket`.
             if let Some(socket) = socket_in(words) {
-                ours.reader.target.socket = Some(socket);
+                options.common.target.socket = Some(socket);
             }
-            let mut service = ours.reader.target.connect().await?;
-            let params = json!({ "name": tool }).to_string();
-            let info = service.ask("tools/info", &params, defaults::CONTROL_CALL_PATIENCE).await;
-            known = Some((service, service_target::value(&info.map_err(service_target::failed)?)?));
+            known = Some(describe(tool, &options).await?);
         }
         let schema = known.as_ref().map(|(_, info)| info["inputSchema"].clone());
-        let wanted =
-            command_words::read(words, &schema.unwrap_or_default(), &mut ours).map_err(usage)?;
-        let source = match (wanted, &known) {
-            (HelpRequest::Call(source), _) => source,
-            (HelpRequest::Help, Some((_, info))) => {
-                help(tool, info);
-                return Ok(());
-            }
-            // The words were `TOOL JSON --help`, which need no schema.
-            (HelpRequest::Help, None) => {
-                let params = json!({ "name": tool }).to_string();
-                let mut service = ours.reader.target.connect().await?;
-                let info = service.ask("tools/info", &params, defaults::CONTROL_CALL_PATIENCE);
-                help(tool, &service_target::value(&info.await.map_err(service_target::failed)?)?);
-                return Ok(());
-            }
+        let wanted = command_words::read(words, &schema.unwrap_or_default(), &mut options);
+        let HelpRequest::Call(source) = wanted.map_err(usage)? else {
+            // The words `TOOL JSON --help` needed no schema before.
+            let (_, info) = match known {
+                Some(known) => known,
+                None => describe(tool, &options).await?,
+            };
+            help(tool, &info);
+            return Ok(());
         };
         let arguments = read(source)?;
-        ours.check().map_err(usage)?;
+        options.check().map_err(usage)?;
         let service = match known {
             Some((service, _)) => service,
-            None => ours.reader.target.connect().await?,
+            None => options.common.target.connect().await?,
         };
-        call(service, tool, &arguments, &ours).await
+        call(service, tool, &arguments, &options).await
     })
+}
+
+/// Connects to the service, and returns the connection with the description of a tool.
+async fn describe(tool: &str, options: &Options) -> Result<(ControlConnection, Value), Failed> {
+    let mut service = options.common.target.connect().await?;
+    let params = json!({ "name": tool });
+    let info = service_target::request(&mut service, "tools/info", &params).await?;
+    Ok((service, service_target::value(&info)?))
 }
 
 /// Sends the call, draws its progress, and prints its result.
@@ -143,19 +140,19 @@ async fn call(
     mut service: ControlConnection,
     tool: &str,
     arguments: &RawValue,
-    ours: &Options,
+    options: &Options,
 ) -> Result<(), Failed> {
     let name = Value::from(tool);
     let mut params = format!(r#"{{"name":{name},"arguments":{arguments}"#);
-    if let Some(timeout_ms) = ours.timeout_ms {
+    if let Some(timeout_ms) = options.timeout_ms {
         params.push_str(&format!(r#","timeout":{timeout_ms}"#));
     }
-    let method = match (ours.dry_run, ours.is_async) {
+    let method = match (options.dry_run, options.is_async) {
         (true, _) => "tools/validate",
         (_, true) => "tools/call-async",
         _ => {
-            if !ours.fields.is_empty() {
-                params.push_str(&format!(r#","fields":{}"#, json!(ours.fields)));
+            if !options.fields.is_empty() {
+                params.push_str(&format!(r#","fields":{}"#, json!(options.fields)));
             }
             params.push_str(r#","_meta":{"progressToken":1}"#);
             "tools/call"
@@ -163,21 +160,20 @@ async fn call(
     };
     params.push('}');
     let interrupted = interrupt::listen_for_ctrl_c()?;
-    let asked = service.send(method, &params).await.map_err(service_target::failed)?;
-    let result = answer(&mut service, asked, interrupted).await?;
+    let request = service.send(method, &params).await.map_err(service_target::failed)?;
+    let result = answer(&mut service, request, interrupted).await?;
     match method {
-        "tools/validate" => verdict(&result, &ours.reader),
-        "tools/call-async" => ours.reader.print(&result, |task| {
+        "tools/validate" => verdict(&result, &options.common),
+        "tools/call-async" => options.common.print(&result, |task| {
             output::print(&format!("{}\n", output::word(&task["taskId"])));
-            Ok(())
         }),
         _ => {
             let value = service_target::value(&result)?;
-            match ours.reader.json {
+            match options.common.json {
                 true => output::json(result.get()),
                 false => result::print(&result::parts(&value)),
             }
-            if value["isError"] == true { Err(Failed::told(FAILED)) } else { Ok(()) }
+            if value["isError"] == true { Err(Failed::printed(FAILED)) } else { Ok(()) }
         }
     }
 }
@@ -186,20 +182,20 @@ async fn call(
 /// returned.
 async fn answer(
     service: &mut ControlConnection,
-    asked: u64,
+    request: u64,
     mut interrupted: Signal,
 ) -> Result<Box<RawValue>, Failed> {
     let cancelled = || Failed::new(CANCELLED, "cancelled");
     let mut bar = ProgressLine::new();
     let mut is_cancelled = false;
-    let mut deadline = Instant::now() + defaults::CONTROL_CALL_PATIENCE;
+    let mut deadline = Instant::now() + defaults::CONTROL_CALL_TIMEOUT;
     loop {
         tokio::select! {
-            said = service.next() => match said {
+            message = service.next() => match message {
                 // A cancelled request has no answer: the service closes the connection.
                 Err(_) if is_cancelled => return Err(cancelled()),
                 Err(error) => return Err(service_target::failed(error)),
-                Ok(ServiceMessage::Answer(number, answer)) if number == asked => {
+                Ok(ServiceMessage::Answer(number, answer)) if number == request => {
                     bar.clear();
                     return match answer {
                         Err(_) if is_cancelled => Err(cancelled()),
@@ -214,9 +210,9 @@ async fn answer(
             _ = interrupted.recv(), if !is_cancelled => {
                 is_cancelled = true;
                 bar.clear();
-                service.cancel(asked).await.map_err(service_target::failed)?;
+                service.cancel(request).await.map_err(service_target::failed)?;
                 service.finish().await.map_err(service_target::failed)?;
-                deadline = Instant::now() + defaults::CANCEL_PATIENCE;
+                deadline = Instant::now() + defaults::CANCEL_TIMEOUT;
             }
             () = sleep_until(deadline) => return Err(match is_cancelled {
                 true => cancelled(),
@@ -227,28 +223,27 @@ async fn answer(
 }
 
 /// Prints the findings of a dry run.
-fn verdict(result: &RawValue, reader: &OutputArgs) -> Result<(), Failed> {
+fn verdict(result: &RawValue, common: &OutputArgs) -> Result<(), Failed> {
     let verdict = service_target::value(result)?;
     let is_valid = verdict["valid"] == true;
-    reader.print(result, |verdict| {
-        let lines = |name: &str| {
-            let found = verdict[name].as_array().into_iter().flatten();
-            found.map(|line| output::text(&value::spelled(line))).collect::<Vec<_>>()
-        };
-        for error in lines("errors") {
-            output::print(&format!("{error}\n"));
+    common.print(result, |verdict| {
+        let line = |line: &Value| output::text(&value::spelled(line));
+        for error in output::items(&verdict["errors"]) {
+            output::print(&format!("{}\n", line(error)));
         }
         if is_valid {
-            let unsupported = verdict["unsupported"] == true;
-            let text = if unsupported { "ok, as far as its schema can be used" } else { "ok" };
-            output::print(&format!("{text}\n"));
+            let is_unchecked = verdict["unsupported"] == true;
+            output::print(if is_unchecked {
+                "ok, but the arguments are unchecked\n"
+            } else {
+                "ok\n"
+            });
         }
-        for warning in lines("warnings") {
-            output::complain(&format!("warning: {warning}\n"));
+        for warning in output::items(&verdict["warnings"]) {
+            output::eprint(&format!("warning: {}\n", line(warning)));
         }
-        Ok(())
     })?;
-    if is_valid { Ok(()) } else { Err(Failed::told(FAILED)) }
+    if is_valid { Ok(()) } else { Err(Failed::printed(FAILED)) }
 }
 
 /// Prints the arguments of a tool.
@@ -258,17 +253,15 @@ fn help(tool: &str, info: &Value) {
         output::print(&format!("{}\n\n", output::text(description.trim_end())));
     }
     output::print(&format!("Usage: metamcp call {} [ARGUMENTS]\n", output::text(tool)));
-    let table: TextTable = arguments::table(&info["inputSchema"]);
+    let table = arguments::table(&info["inputSchema"]);
     match table.is_empty() {
-        true => output::print("\nIts schema names no arguments.\n"),
+        true => output::print("\nThe tool declares no arguments.\n"),
         false => {
             output::print("\nArguments:\n");
             output::table(&table);
         }
     }
-    output::print(
-        "\n`metamcp call --help` shows how they are given, and the options of every call.\n",
-    );
+    output::print("\nSee `metamcp call --help` for their syntax and the options of every call.\n");
 }
 
 /// Returns the arguments as JSON text of an object.
@@ -280,23 +273,25 @@ fn read(source: ArgumentSource) -> Result<Box<RawValue>, Failed> {
         ArgumentSource::File(path) => (file(&path)?, format!(" in `{}`", path.display())),
         ArgumentSource::Stdin => {
             let text = bounded(std::io::stdin().lock());
-            (text.map_err(|error| unread("standard input", &error))?, " on standard input".into())
+            let text = text.map_err(|error| unreadable("standard input", &error))?;
+            (text, " on standard input".into())
         }
     };
-    let wrong = |what: String| {
-        usage(ArgumentSyntaxError::new(
-            format!("the arguments{origin} are {what}"),
-            "Give one JSON object, such as '{\"key\": 1}'.",
-        ))
+    let invalid = |problem: String| {
+        Failed::new(USAGE, format!("the arguments{origin} are {problem}"))
+            .hint("Give one JSON object, such as '{\"key\": 1}'.")
     };
     let value: Box<RawValue> =
-        serde_json::from_str(&text).map_err(|error| wrong(format!("no JSON: {error}")))?;
-    if value.get().starts_with('{') { Ok(value) } else { Err(wrong("no JSON object".to_owned())) }
+        serde_json::from_str(&text).map_err(|error| invalid(format!("not JSON: {error}")))?;
+    match value.get().starts_with('{') {
+        true => Ok(value),
+        false => Err(invalid("not a JSON object".to_owned())),
+    }
 }
 
 fn file(path: &Path) -> Result<String, Failed> {
     let text = std::fs::File::open(path).and_then(bounded);
-    text.map_err(|error| unread(&format!("`{}`", path.display()), &error))
+    text.map_err(|error| unreadable(&format!("`{}`", path.display()), &error))
 }
 
 /// Reads at most as many bytes as a request may have.
@@ -305,17 +300,17 @@ fn bounded(reader: impl std::io::Read) -> std::io::Result<String> {
     reader.take(defaults::CONTROL_LINE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
     if text.len() > defaults::CONTROL_LINE_BYTES_MAX {
         let limit = defaults::CONTROL_LINE_BYTES_MAX;
-        return Err(std::io::Error::other(format!("there are more than {limit} bytes")));
+        return Err(std::io::Error::other(format!("it has more than {limit} bytes")));
     }
     Ok(text)
 }
 
-fn unread(what: &str, error: &std::io::Error) -> Failed {
-    Failed::new(USAGE, format!("read the arguments from {what}: {error}"))
+fn unreadable(source: &str, error: &std::io::Error) -> Failed {
+    Failed::new(USAGE, format!("cannot read the arguments from {source}: {error}"))
 }
 
-fn usage(wrong: ArgumentSyntaxError) -> Failed {
-    Failed::new(USAGE, wrong.text).hint(wrong.hint)
+fn usage(error: ArgumentSyntaxError) -> Failed {
+    Failed::new(USAGE, error.text).hint(error.hint)
 }
 
 /// Returns the value of `--socket` among the words after the tool.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    CONFIG, Failed, USAGE, effective, output, overrides::ConfigOverrides, serve, service_target,
-    status_report,
+    CONFIG, Failed, USAGE, effective, output, overrides::ConfigOverrides, quantity, serve,
+    service_target, status_report,
 };
 use crate::{
     config::{self, Config, ConfigSources, LoadedConfig, load},
@@ -20,8 +20,8 @@ use crate::{
 /// line and column, shows the text, and says what to write instead. The files of a certificate are
 /// read; credentials are not, because only the service has access to them.
 ///
-/// The file does not list the items that servers offer. A running service is asked for items with
-/// the same name in the merged view; a conflict between two servers in the file is an error, too.
+/// The file does not list the items that servers offer. A running service reports items with the
+/// same name in the merged view; a conflict between two servers in the file is an error, too.
 ///
 /// With --effective, prints the configuration that results from the file, the variables
 /// `METAMCP_<SECTION>_<KEY>` of this environment and the flags, with the source of each value.
@@ -59,8 +59,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         return show(args, named);
     }
     if !flags.is_empty() {
-        return Err(Failed::new(USAGE, "flags say nothing of a file alone")
-            .hint("Add --effective to see what holds with them."));
+        return Err(Failed::new(USAGE, "flags do not change the check of a file")
+            .hint("Add --effective to see the configuration with these flags."));
     }
     let file = named.or_else(config::usual_file).ok_or_else(no_file)?;
     let config = read(&file)?;
@@ -71,14 +71,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if !args.no_files && !args.offline {
         ask(args.target.socket.as_deref(), &config)?;
     }
-    let n_servers = match config.servers.len() {
-        1 => "1 server".to_owned(),
-        n_servers => format!("{n_servers} servers"),
-    };
-    output::print(&format!("{}: ok, {n_servers}\n", file.display()));
+    let servers = quantity::count(config.servers.len(), "server");
+    output::print(&format!("{}: ok, {servers}\n", file.display()));
     for (name, server) in &config.servers {
         if let Some(state) = server.shared_state() {
-            output::complain(&format!(
+            output::eprint(&format!(
                 "hint: all clients of `{name}` share {state}; with `sharing = \"session\"` each has its own\n"
             ));
         }
@@ -89,14 +86,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 /// Prints the effective configuration: file, variables and flags combined.
 fn show(args: &Args, named: Option<PathBuf>) -> Result<(), Failed> {
     let loaded = load(&serve::sources(named, &args.overrides)?)?;
-    let entries = config::effective::entries(&loaded.config, &loaded.said);
+    let entries = config::effective::entries(&loaded.config, &loaded.configured);
     if args.json {
         output::print(&format!("{:#}\n", effective::json(&entries)));
     } else {
         output::print(&effective::toml(&entries));
     }
-    for name in loaded.unknown {
-        output::complain(&format!("warning: the variable {name} names no key: it is ignored\n"));
+    for name in loaded.unknown_variables {
+        output::eprint(&format!("warning: the variable {name} is ignored: it names no key\n"));
     }
     Ok(())
 }
@@ -115,17 +112,17 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     let Ok(status) = service_target::ask(socket, "daemon/status", None)? else { return Ok(()) };
     let is_declared =
         |server: &Value| server.as_str().is_some_and(|name| config.servers.contains_key(name));
-    let collisions = status["collisions"].as_array().into_iter().flatten();
-    let lines: Vec<String> = collisions
+    let lines: Vec<String> = output::items(&status["collisions"])
+        .iter()
         .filter(|found| is_declared(&found["server"]) && is_declared(&found["leftOut"]))
         .map(|found| format!("\n  {}", status_report::collision(found)))
         .collect();
     if lines.is_empty() {
         return Ok(());
     }
-    let text = "the running service has items that are called the same in the merged view:";
+    let text = "items of the running service have the same name in the merged view:";
     Err(Failed::new(CONFIG, format!("{text}{}", lines.concat())).hint(
-        "Remove one of the servers, have it use other names, or reach both at `/servers/NAME`; --offline checks the file alone.",
+        "Remove one of the servers, rename its items, or use both at `/servers/NAME`. To check the file alone, add --offline.",
     ))
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Args {
     #[arg(default_value = "", hide_default_value = true)]
     value: String,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -34,15 +34,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         "server": server, "ref": reference,
         "argument": { "name": args.argument, "value": args.value },
     });
-    let completed = args.reader.target.ask("completions/complete", &params)?;
-    args.reader.print(&completed, |completed| {
+    let completed = args.common.target.ask("completions/complete", &params)?;
+    args.common.print(&completed, |completed| {
         let completion = &completed["completion"];
-        for value in completion["values"].as_array().into_iter().flatten() {
+        for value in output::items(&completion["values"]) {
             output::print(&format!("{}\n", output::word(value)));
         }
         if completion["hasMore"] == true {
-            output::complain("There are more: write more of the value.\n");
+            output::eprint("There are more values: type more of the value.\n");
         }
-        Ok(())
     })
 }

@@ -1,6 +1,8 @@
 //! `metamcp demo-server`: a small MCP server for trials.
 
-use super::{FAILED, Failed, USAGE};
+use tokio::runtime::Builder;
+
+use super::{FAILED, Failed, USAGE, runtime};
 use crate::{demo::Demo, error_report::chain};
 
 /// Run a demonstration MCP server on standard input and output
@@ -16,10 +18,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let demo: Demo = args.name.parse().map_err(|error| Failed::new(USAGE, chain(&error)))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
+    let runtime = runtime(Builder::new_current_thread())?;
     let served = runtime.block_on(demo.serve());
     // A reader that never reads would keep a blocking write, and so the runtime, waiting.
     runtime.shutdown_background();

@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    CANCELLED, FAILED, Failed, USAGE, output,
+    CANCELLED, FAILED, Failed, USAGE, output, quantity,
     service_target::{self, OutputArgs},
     terminal,
     text_table::CellColour,
 };
 use crate::{
-    doctor::{DoctorReport, DoctorRequest, Finding, FindingSeverity, ProbedConnection, examine},
+    doctor::{
+        DoctorReport, DoctorRequest, Finding, FindingArea, FindingSeverity, ProbedConnection,
+        examine,
+    },
     error_report::chain,
     server_name::ServerName,
 };
@@ -38,21 +41,21 @@ pub(super) struct Args {
     #[arg(long)]
     nix: bool,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let server = args.server.as_deref().map(ServerName::new).transpose();
-    let question = DoctorRequest {
+    let request = DoctorRequest {
         file: args.config.clone(),
-        socket: args.reader.target.socket.clone(),
-        nearest: args.reader.target.path(),
+        socket: args.common.target.socket.clone(),
+        default_socket: args.common.target.path(),
         server: server.map_err(|error| Failed::new(USAGE, chain(&error)))?,
-        dials: !args.no_dial,
+        probes_servers: !args.no_dial,
     };
     let (report, was_stopped) = service_target::run(async {
         let closing = CancellationToken::new();
-        let mut examining = std::pin::pin!(examine(&question, &closing));
+        let mut examining = std::pin::pin!(examine(&request, &closing));
         let mut was_stopped = false;
         let examined = tokio::select! {
             examined = &mut examining => examined,
@@ -64,46 +67,47 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             }
         };
         let report = examined.map_err(|error| {
-            Failed::new(USAGE, chain(&error)).hint("`metamcp servers` lists them.")
+            Failed::new(USAGE, chain(&error)).hint("Run `metamcp servers` to list the servers.")
         })?;
         Ok((report, was_stopped))
     })?;
-    if args.reader.json {
-        let text = serde_json::to_string(&report)
-            .map_err(|error| Failed::new(FAILED, format!("write the report: {error}")))?;
+    if args.common.json {
+        let text = serde_json::to_string(&report).map_err(|error| {
+            Failed::new(FAILED, format!("cannot write the report as JSON: {error}"))
+        })?;
         output::json(&text);
     } else {
-        output::print(&shown(&report, args.nix, terminal::is_coloured()));
+        output::print(&report_text(&report, args.nix, terminal::is_coloured()));
     }
     match (was_stopped, report.has_errors()) {
-        (true, _) => Err(Failed::told(CANCELLED)),
-        (false, true) => Err(Failed::told(FAILED)),
+        (true, _) => Err(Failed::printed(CANCELLED)),
+        (false, true) => Err(Failed::printed(FAILED)),
         (false, false) => Ok(()),
     }
 }
 
 /// Returns the report as text.
-fn shown(report: &DoctorReport, nix: bool, is_coloured: bool) -> String {
+fn report_text(report: &DoctorReport, nix: bool, is_coloured: bool) -> String {
     let mut text = String::new();
     for finding in &report.findings {
-        text.push_str(&one(finding, nix, is_coloured));
-        let about = |dialled: &&ProbedConnection| Some(&dialled.server) == finding.server.as_ref();
+        text.push_str(&finding_text(finding, nix, is_coloured));
+        let about = |probed: &&ProbedConnection| Some(&probed.server) == finding.server.as_ref();
         // The details follow the first finding about the server.
-        let is_first = finding.area.name() == "servers"
+        let is_first = finding.area == FindingArea::Servers
             && report
                 .findings
                 .iter()
                 .find(|other| other.server == finding.server && other.area == finding.area)
                 .is_some_and(|first| std::ptr::eq(first, finding));
-        if let Some(dialled) = report.servers.iter().find(about).filter(|_| is_first) {
-            text.push_str(&details(dialled, finding.level));
+        if let Some(probed) = report.servers.iter().find(about).filter(|_| is_first) {
+            text.push_str(&details(probed, finding.level));
         }
     }
     text.push_str(&summary(&report.findings));
     text
 }
 
-fn one(finding: &Finding, nix: bool, is_coloured: bool) -> String {
+fn finding_text(finding: &Finding, nix: bool, is_coloured: bool) -> String {
     let colour = match finding.level {
         FindingSeverity::Ok => CellColour::Green,
         FindingSeverity::Note => CellColour::Dim,
@@ -117,9 +121,9 @@ fn one(finding: &Finding, nix: bool, is_coloured: bool) -> String {
         None => String::new(),
     };
     let mut text = format!("{level} {subject}{}\n", terminal::escape(&finding.what));
-    let mut more = |title: &str, told: &str| {
-        let told = output::text(told).replace('\n', "\n         ");
-        text.push_str(&format!("        {title}{told}\n"));
+    let mut more = |title: &str, detail: &str| {
+        let detail = output::text(detail).replace('\n', "\n         ");
+        text.push_str(&format!("        {title}{detail}\n"));
     };
     if let Some(why) = &finding.why {
         more("", why);
@@ -133,45 +137,37 @@ fn one(finding: &Finding, nix: bool, is_coloured: bool) -> String {
 }
 
 /// Returns the details of a probe; the standard error output only with an error.
-fn details(dialled: &ProbedConnection, level: FindingSeverity) -> String {
-    let mut words: Vec<String> = dialled
+fn details(probed: &ProbedConnection, level: FindingSeverity) -> String {
+    let mut words: Vec<String> = probed
         .phases
         .iter()
         .map(|phase| format!("{} {} ms", phase.name, phase.took.as_millis()))
         .collect();
-    words.extend(dialled.protocol_version.clone());
-    words.extend(dialled.tools.map(|n_tools| match n_tools {
-        1 => "1 tool".to_owned(),
-        n_tools => format!("{n_tools} tools"),
-    }));
-    words.extend(dialled.exit.clone());
-    let mut text = format!("        {}: {}\n", dialled.transport, words.join(", "));
+    words.extend(probed.protocol_version.clone());
+    words.extend(probed.tools.map(|n_tools| quantity::count(n_tools, "tool")));
+    words.extend(probed.exit.clone());
+    let mut text = format!("        {}: {}\n", probed.transport, words.join(", "));
     let is_wrong = level == FindingSeverity::Error;
-    let lines = dialled.stderr.iter().filter(|_| is_wrong).map(|line| ("stderr", line));
-    for (stream, line) in lines.chain(dialled.noise.iter().map(|line| ("stdout", line))) {
+    let lines = probed.stderr.iter().filter(|_| is_wrong).map(|line| ("stderr", line));
+    for (stream, line) in lines.chain(probed.noise.iter().map(|line| ("stdout", line))) {
         text.push_str(&format!("        {stream}| {}\n", terminal::escape(line)));
     }
     text
 }
 
 fn summary(findings: &[Finding]) -> String {
-    let count =
-        |level: FindingSeverity| findings.iter().filter(|finding| finding.level == level).count();
-    let counted = |level: FindingSeverity, word: &str| match count(level) {
-        0 => None,
-        1 => Some(format!("1 {word}")),
-        n => Some(format!("{n} {word}s")),
-    };
-    let told: Vec<String> = [
+    let levels = [
         (FindingSeverity::Error, "error"),
         (FindingSeverity::Warning, "warning"),
         (FindingSeverity::Note, "note"),
-    ]
-    .into_iter()
-    .filter_map(|(level, word)| counted(level, word))
-    .collect();
-    match told.is_empty() {
+    ];
+    let count = |(level, word)| {
+        let n_findings = findings.iter().filter(|finding| finding.level == level).count();
+        (n_findings > 0).then(|| quantity::count(n_findings, word))
+    };
+    let counts: Vec<String> = levels.into_iter().filter_map(count).collect();
+    match counts.is_empty() {
         true => "\nAll is well.\n".to_owned(),
-        false => format!("\n{}\n", told.join(", ")),
+        false => format!("\n{}\n", counts.join(", ")),
     }
 }

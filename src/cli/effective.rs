@@ -7,8 +7,8 @@ use crate::config::{effective::EffectiveEntry, sources};
 /// Returns the entries as valid TOML, with the source of each value as a comment.
 pub(super) fn toml(entries: &[EffectiveEntry]) -> String {
     let mut text =
-        "# What holds: defaults < file < environment < flags. Texts of env and headers are hidden,\n\
-         # and so are login and query of a url.\n"
+        "# Effective values: defaults < file < environment < flags. The texts of env and headers, and\n\
+         # the login and query of a url, are hidden.\n"
             .to_owned();
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut table: &[String] = &[];
@@ -18,17 +18,17 @@ pub(super) fn toml(entries: &[EffectiveEntry]) -> String {
     for entry in entries {
         let (in_table, rest) = entry.path.split_at(table_length(&entry.path));
         if in_table != table {
-            finish(&mut text, &mut rows);
+            flush(&mut text, &mut rows);
             table = in_table;
             text.push_str(&format!("\n[{}]\n", dotted(table)));
         }
         let row = match &entry.value {
-            Some(value) => format!("{} = {}", dotted(rest), written(value)),
+            Some(value) => format!("{} = {}", dotted(rest), toml_value(value)),
             None => format!("# {}", dotted(rest)),
         };
         rows.push((row, entry.place()));
     }
-    finish(&mut text, &mut rows);
+    flush(&mut text, &mut rows);
     text
 }
 
@@ -49,7 +49,7 @@ fn table_length(path: &[String]) -> usize {
 /// The length up to which rows determine the column of the comments.
 const WIDTH: usize = 60;
 
-fn finish(text: &mut String, rows: &mut Vec<(String, String)>) {
+fn flush(text: &mut String, rows: &mut Vec<(String, String)>) {
     let lengths = rows.iter().map(|(row, _)| row.chars().count());
     let width = lengths.filter(|length| *length <= WIDTH).max().unwrap_or(0);
     for (row, place) in rows.drain(..) {
@@ -62,16 +62,16 @@ fn dotted(path: &[String]) -> String {
 }
 
 /// Writes a value as TOML on one line.
-fn written(value: &Value) -> String {
+fn toml_value(value: &Value) -> String {
     match value {
         Value::String(text) => sources::quoted(text),
         Value::Array(values) => {
-            format!("[{}]", values.iter().map(written).collect::<Vec<_>>().join(", "))
+            format!("[{}]", values.iter().map(toml_value).collect::<Vec<_>>().join(", "))
         }
         Value::Object(values) => {
             let pairs = values
                 .iter()
-                .map(|(key, value)| format!("{} = {}", sources::key_text(key), written(value)));
+                .map(|(key, value)| format!("{} = {}", sources::key_text(key), toml_value(value)));
             format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
         }
         // TOML has no null, and no entry contains one.

@@ -22,11 +22,11 @@ pub(super) struct Args {
     #[command(flatten)]
     schema: SchemaDetail,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "pattern": args.pattern, "limit": args.limit, "report": true });
-    let found = args.reader.target.ask("tools/grep", &args.schema.add_to(params, &args.reader))?;
-    tools::print(&args.reader, &found, "Nothing fits.\n")
+    let found = args.common.target.ask("tools/grep", &args.schema.add_to(params, &args.common))?;
+    tools::print(&args.common, &found, "No tool matches.\n")
 }

@@ -43,22 +43,21 @@ pub(super) struct Args {
 }
 
 fn format(word: &str) -> Result<ImportFormat, String> {
-    ImportFormat::of_word(word).ok_or_else(|| {
-        format!("there are {}", ImportFormat::ALL.map(ImportFormat::word).join(", "))
-    })
+    let known = || format!("use one of {}", ImportFormat::ALL.map(ImportFormat::word).join(", "));
+    ImportFormat::of_word(word).ok_or_else(known)
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let found = match args.files.is_empty() {
-        true => usual()?,
-        false => named(&args.files, args.format)?,
+        true => read_usual_files()?,
+        false => read_named_files(&args.files, args.format)?,
     };
     if found.len() > defaults::IMPORT_SERVERS_MAX {
-        return Err(unread(None, &ImportReadError::TooMany));
+        return Err(not_imported(None, &ImportReadError::TooMany));
     }
     let import = import::import(found);
-    let text = checked(&import)?;
-    output::complain(&import.to_text(args.nix));
+    let text = validated_toml(&import)?;
+    output::eprint(&import.to_text(args.nix));
     if args.json {
         output::print(&format!("{:#}\n", import.to_json()));
     } else if args.nix {
@@ -70,26 +69,28 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 }
 
 /// Returns the configuration, after parsing it as the service would.
-fn checked(import: &ImportPlan) -> Result<String, Failed> {
+fn validated_toml(import: &ImportPlan) -> Result<String, Failed> {
     let text = import.to_toml();
     load::content(Path::new("imported.toml"), &text).map_err(|error| {
-        let text = format!("what was made of it is no configuration: {}", chain(&error));
-        Failed::new(FAILED, text)
-            .hint("This is a mistake of this program: import the files one by one.")
+        Failed::new(FAILED, format!("the converted configuration is invalid: {}", chain(&error)))
+            .hint("This is a bug in metamcp. Import the files one by one to find its cause.")
     })?;
     Ok(text)
 }
 
 /// Reads the named files; a file that cannot be read is an error.
-fn named(files: &[PathBuf], format: Option<ImportFormat>) -> Result<Vec<ForeignServer>, Failed> {
+fn read_named_files(
+    files: &[PathBuf],
+    format: Option<ImportFormat>,
+) -> Result<Vec<ForeignServer>, Failed> {
     let mut found = Vec::new();
     for path in files {
-        let text = text(path).map_err(|error| unopened(path, &error))?;
+        let text = read_text(path).map_err(|error| unreadable(path, &error))?;
         let context = context(path);
         let servers = import::read(path, &text, format, &context);
-        let servers = servers.map_err(|error| unread(Some(path), &error))?;
+        let servers = servers.map_err(|error| not_imported(Some(path), &error))?;
         if servers.is_empty() {
-            output::complain(&format!("{}: no server is declared\n", path.display()));
+            output::eprint(&format!("{}: declares no server\n", path.display()));
         }
         found.extend(servers);
     }
@@ -97,7 +98,7 @@ fn named(files: &[PathBuf], format: Option<ImportFormat>) -> Result<Vec<ForeignS
 }
 
 /// Reads the files in their usual places. Reports each unreadable file and continues.
-fn usual() -> Result<Vec<ForeignServer>, Failed> {
+fn read_usual_files() -> Result<Vec<ForeignServer>, Failed> {
     let home = env::home_dir();
     let config = env::var_os("XDG_CONFIG_HOME")
         .map(PathBuf::from)
@@ -115,11 +116,11 @@ fn usual() -> Result<Vec<ForeignServer>, Failed> {
             FileRoot::Project => &project,
         };
         let Some(path) = root.as_ref().map(|root| root.join(place.path)) else { continue };
-        let text = match text(&path) {
+        let text = match read_text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => {
-                failed = Some(complained(unopened(&path, &error)));
+                failed = Some(warned(unreadable(&path, &error)));
                 continue;
             }
         };
@@ -132,7 +133,7 @@ fn usual() -> Result<Vec<ForeignServer>, Failed> {
                 n_read += 1;
                 found.extend(servers);
             }
-            Err(error) => failed = Some(complained(unread(Some(&path), &error))),
+            Err(error) => failed = Some(warned(not_imported(Some(&path), &error))),
         }
     }
     match failed {
@@ -143,12 +144,12 @@ fn usual() -> Result<Vec<ForeignServer>, Failed> {
     }
 }
 
-fn complained(failed: Failed) -> Failed {
-    output::complain(&format!("not read: {}\n", failed.text));
+fn warned(failed: Failed) -> Failed {
+    output::eprint(&format!("warning: {}\n", failed.text));
     failed
 }
 
-fn text(path: &Path) -> io::Result<String> {
+fn read_text(path: &Path) -> io::Result<String> {
     // A file may be endless; one byte over the limit is enough to detect that.
     let most = defaults::IMPORT_BYTES_MAX as u64 + 1;
     let mut text = String::new();
@@ -162,13 +163,13 @@ fn context(path: &Path) -> ImportContext {
     import::context_of(&path, env::home_dir().as_deref())
 }
 
-fn unopened(path: &Path, error: &io::Error) -> Failed {
-    Failed::new(FAILED, format!("read `{}`: {error}", path.display()))
+fn unreadable(path: &Path, error: &io::Error) -> Failed {
+    Failed::new(FAILED, format!("cannot read `{}`: {error}", path.display()))
 }
 
-fn unread(path: Option<&Path>, error: &ImportReadError) -> Failed {
+fn not_imported(path: Option<&Path>, error: &ImportReadError) -> Failed {
     let text = match path {
-        Some(path) => format!("read `{}`: {error}", path.display()),
+        Some(path) => format!("cannot read `{}`: {error}", path.display()),
         None => error.to_string(),
     };
     Failed::new(FAILED, text).hint(error.hint())

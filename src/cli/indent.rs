@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_value_changes(key in any::<String>(), value in any::<String>(), number in any::<i64>()) {
+        fn indenting_changes_no_value(key in any::<String>(), value in any::<String>(), number in any::<i64>()) {
             let value = serde_json::json!({ key: [value, number, { "a": {} }], "n": null });
             let read: Value = serde_json::from_str(&indent(&value.to_string())).unwrap();
             prop_assert_eq!(read, value);

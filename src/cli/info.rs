@@ -20,25 +20,18 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "name": args.tool, "path": args.path, "schemaDepth": args.depth });
-    let info = args.reader.target.ask("tools/info", &params)?;
+    let info = args.common.target.ask("tools/info", &params)?;
     if args.path.is_some() {
         // A part of a schema is shown as JSON.
-        let value = super::service_target::value(&info)?;
-        match args.reader.json {
-            true => output::json(info.get()),
-            false => output::json(&value["inputSchema"].to_string()),
-        }
-        return Ok(());
+        let show_part = |tool: &Value| output::json(&tool["inputSchema"].to_string());
+        return args.common.print(&info, show_part);
     }
-    args.reader.print(&info, |tool| {
-        show(tool);
-        Ok(())
-    })
+    args.common.print(&info, show)
 }
 
 fn show(tool: &Value) {

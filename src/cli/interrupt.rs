@@ -12,5 +12,5 @@ use super::{FAILED, Failed};
 /// [`Failed`] when the system does not permit it.
 pub(super) fn listen_for_ctrl_c() -> Result<Signal, Failed> {
     signal(SignalKind::interrupt())
-        .map_err(|error| Failed::new(FAILED, format!("catch ctrl-c: {error}")))
+        .map_err(|error| Failed::new(FAILED, format!("cannot catch ctrl-c: {error}")))
 }

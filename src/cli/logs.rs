@@ -3,12 +3,7 @@
 //! The journal has the log of a service in a unit: this process becomes `journalctl`. A service
 //! started on demand writes a file.
 
-use std::{
-    fs::File,
-    io::{Read as _, Seek as _, SeekFrom},
-    os::unix::process::CommandExt as _,
-    path::Path,
-};
+use std::{fs::File, io::Read as _, os::unix::process::CommandExt as _, path::Path};
 
 use super::{
     FAILED, Failed, USAGE, auto_start, output, service_target, service_target::ServiceTarget,
@@ -65,13 +60,13 @@ fn unit(target: &ServiceTarget) -> Result<Option<SystemdUnit>, Failed> {
 fn journal(args: &Args, unit: &SystemdUnit, server: Option<&ServerName>) -> Failed {
     #[expect(
         clippy::disallowed_methods,
-        reason = "nothing is started: this process becomes journalctl"
+        reason = "this process becomes journalctl, which starts no child"
     )]
     let mut journalctl = std::process::Command::new("journalctl");
     journalctl.args(arguments(args, unit, server));
     let error = journalctl.exec();
-    Failed::new(FAILED, format!("run journalctl: {error}"))
-        .hint(format!("The service logs to the journal, as unit `{}`.", unit.name))
+    Failed::new(FAILED, format!("cannot run journalctl: {error}"))
+        .hint(format!("Install journalctl, or read the journal of unit `{}` otherwise.", unit.name))
 }
 
 /// Returns the arguments for `journalctl`.
@@ -95,20 +90,19 @@ fn arguments(args: &Args, unit: &SystemdUnit, server: Option<&ServerName>) -> Ve
 /// Prints the end of a log file, and follows it with `--follow`.
 fn file(args: &Args, path: &Path, server: Option<&ServerName>) -> Result<(), Failed> {
     if args.since.is_some() {
-        return Err(Failed::new(USAGE, "--since is for a service that logs to the journal")
-            .hint(format!("This one logs to `{}`: use --lines.", path.display())));
+        return Err(Failed::new(
+            USAGE,
+            "--since works only for a service that logs to the journal",
+        )
+        .hint(format!("Use --lines: this service logs to `{}`.", path.display())));
     }
     let failed = |error: std::io::Error| {
-        Failed::new(FAILED, format!("read the log `{}`: {error}", path.display())).hint(
-            "A service from a shell logs there; one in a container or with another supervisor logs to what that has for it.",
+        Failed::new(FAILED, format!("cannot read the log `{}`: {error}", path.display())).hint(
+            "Look at the standard error output of the service: only a service started on demand writes this file.",
         )
     };
     let mut log = File::open(path).map_err(failed)?;
-    let length = log.metadata().map_err(failed)?.len();
-    log.seek(SeekFrom::Start(length.saturating_sub(defaults::LOG_TAIL_BYTES))).map_err(failed)?;
-    let mut text = Vec::new();
-    (&mut log).take(defaults::LOG_TAIL_BYTES).read_to_end(&mut text).map_err(failed)?;
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = auto_start::read_tail(&mut log).map_err(failed)?;
     let found: Vec<&str> = text.lines().filter(|line| is_about(line, server)).collect();
     let n_skipped = args.lines.map_or(0, |lines| found.len().saturating_sub(lines));
     found[n_skipped..].iter().for_each(|line| show(line));
@@ -153,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_journal_is_asked_for_the_unit_and_the_field() {
+    fn the_cli_asks_journalctl_for_the_unit_and_the_server() {
         let unit = SystemdUnit { name: "metamcp.service".to_owned(), is_of_user: true };
         let server = ServerName::new("git").unwrap();
         let args = Args {
@@ -176,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_about_the_server_that_it_names_and_not_about_its_namesake() {
+    fn a_log_line_is_matched_by_the_exact_server_name() {
         let server = ServerName::new("git").unwrap();
         assert!(is_about("INFO connected mcp_server=git generation=1", Some(&server)));
         assert!(is_about("INFO connected mcp_server=git", Some(&server)));

@@ -21,7 +21,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             fs::create_dir_all(directory).and_then(|()| generate_to(Cli::command(), directory))
         }
     };
-    written.map_err(|error| Failed::new(FAILED, format!("write the manual pages: {error}")))
+    written.map_err(|error| Failed::new(FAILED, format!("cannot write the manual pages: {error}")))
 }
 
 fn page() -> io::Result<Vec<u8>> {

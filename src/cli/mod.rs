@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::{Builder, Runtime};
 
 mod arguments;
 mod auth;
@@ -48,8 +49,8 @@ mod typegen;
 
 /// Run each MCP server once per host and serve it to every client
 ///
-/// `metamcp serve` is the service. Most other commands ask the one that runs, over its control
-/// socket.
+/// `metamcp serve` runs the service. Most other commands talk to the running service over its
+/// control socket.
 #[derive(Debug, Parser)]
 #[command(name = "metamcp", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
@@ -61,10 +62,10 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    the command failed: the service or a server refused, or a tool said that it failed
-  64   the command line makes no sense
+  1    the command failed: the service or a server refused, or a tool reported an error
+  64   the command line is invalid
   69   no service answers
-  78   the configuration is wrong
+  78   the configuration is invalid
   130  a call was cancelled with ctrl-c";
 
 #[derive(Debug, Subcommand)]
@@ -113,11 +114,11 @@ struct Failed {
 
 /// The command ran and failed.
 const FAILED: u8 = 1;
-/// The command line is wrong. Source: sysexits.h, EX_USAGE.
+/// The command line is invalid. Source: sysexits.h, EX_USAGE.
 const USAGE: u8 = 64;
 /// No service answers. Source: sysexits.h, EX_UNAVAILABLE.
 const UNAVAILABLE: u8 = 69;
-/// The configuration is wrong. Source: sysexits.h, EX_CONFIG.
+/// The configuration is invalid. Source: sysexits.h, EX_CONFIG.
 const CONFIG: u8 = 78;
 /// The user pressed ctrl-c. Source: shells, 128 plus the number of SIGINT.
 const CANCELLED: u8 = 130;
@@ -128,7 +129,7 @@ impl Failed {
     }
 
     /// Returns a failure that is already printed.
-    fn told(code: u8) -> Self {
+    fn printed(code: u8) -> Self {
         Self::new(code, "")
     }
 
@@ -144,17 +145,23 @@ impl Failed {
     }
 
     /// Prints the failure on standard error.
-    fn tell(&self) {
+    fn print(&self) {
         if !self.text.is_empty() {
-            output::complain(&format!("error: {}\n", self.text));
+            output::eprint(&format!("error: {}\n", self.text));
         }
         for line in &self.details {
-            output::complain(&format!("  {line}\n"));
+            output::eprint(&format!("  {line}\n"));
         }
         if let Some(hint) = &self.hint {
-            output::complain(&format!("hint: {hint}\n"));
+            output::eprint(&format!("hint: {hint}\n"));
         }
     }
+}
+
+/// Creates a runtime: with one thread for a command, with several for a service.
+fn runtime(mut builder: Builder) -> Result<Runtime, Failed> {
+    let built = builder.enable_all().build();
+    built.map_err(|error| Failed::new(FAILED, format!("cannot start the async runtime: {error}")))
 }
 
 /// Runs the command of the arguments and returns its exit code; `metamcp --help` lists the codes.
@@ -162,7 +169,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            output::complain(&error.to_string());
+            output::eprint(&error.to_string());
             return ExitCode::from(USAGE);
         }
         // Help and version are not errors.
@@ -205,14 +212,14 @@ pub fn main() -> ExitCode {
     };
     let done = match (done, output::lost()) {
         (Ok(()), Some(error)) if !is_serving => {
-            Err(Failed::new(FAILED, format!("write to standard output: {error}")))
+            Err(Failed::new(FAILED, format!("cannot write to standard output: {error}")))
         }
         (done, _) => done,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
-            failed.tell();
+            failed.print();
             ExitCode::from(failed.code)
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn lost() -> Option<&'static io::Error> {
 }
 
 /// Prints to standard error; if that is the journal, as entries of priority "error".
-pub(super) fn complain(text: &str) {
+pub(super) fn eprint(text: &str) {
     let mut stderr = io::stderr();
     let text = if log::is_journal(&stderr) {
         // The journal reads the priority of a line from this prefix.
@@ -75,6 +75,11 @@ pub(super) fn content(text: &str) {
     if !text.ends_with('\n') {
         print("\n");
     }
+}
+
+/// Returns the elements of a list, or nothing for another type.
+pub(super) fn items(list: &Value) -> &[Value] {
+    list.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns a text of a server, escaped for a terminal, or an empty text for another type.

@@ -78,14 +78,11 @@ impl ConfigOverrides {
     ///
     /// [`Failed`] when a `--set` has no `=`.
     pub(super) fn settings(&self) -> Result<Vec<SourcedSetting>, Failed> {
-        let setting = |flag: &str, key: &str, value: String| {
-            let path = key.split('.').map(str::to_owned).collect();
-            SourcedSetting {
-                origin: SettingOrigin::Flag(flag.to_owned()),
-                what: SettingTarget::Key(path),
-                value,
-            }
+        let setting = |flag: &str, target: SettingTarget, value: String| {
+            let origin = SettingOrigin::Flag(flag.to_owned());
+            SourcedSetting { origin, target, value }
         };
+        let key = |key: &str| SettingTarget::Key(key.split('.').map(str::to_owned).collect());
         let mut settings = Vec::new();
         let plain = [
             ("--max-connections", "pool.size", self.max_connections.clone()),
@@ -96,24 +93,18 @@ impl ConfigOverrides {
             ("--tls-key", "listen.tls.key", self.tls_key.as_deref().map(file)),
             ("--stateless", "listen.session", self.stateless.then(|| "off".to_owned())),
         ];
-        for (flag, key, value) in plain {
-            settings.extend(value.map(|value| setting(flag, key, value)));
+        for (flag, path, value) in plain {
+            settings.extend(value.map(|value| setting(flag, key(path), value)));
         }
         if self.transport == Some(Transport::Sse) {
-            settings.push(setting("--transport", "listen.legacy_sse", "true".to_owned()));
+            settings.push(setting("--transport", key("listen.legacy_sse"), "true".to_owned()));
         }
         let address = [
             ("--host", SettingTarget::Host, &self.host),
             ("--port", SettingTarget::Port, &self.port),
         ];
-        for (flag, what, value) in address {
-            if let Some(value) = value.clone() {
-                settings.push(SourcedSetting {
-                    origin: SettingOrigin::Flag(flag.to_owned()),
-                    what,
-                    value,
-                });
-            }
+        for (flag, target, value) in address {
+            settings.extend(value.clone().map(|value| setting(flag, target, value)));
         }
         for text in &self.set {
             let Some((key, value)) = text.split_once('=') else {
@@ -121,11 +112,8 @@ impl ConfigOverrides {
                     .hint("Write a key and a value, as in `--set pool.size=30`."));
             };
             let key = key.trim();
-            settings.push(SourcedSetting {
-                origin: SettingOrigin::Flag(format!("--set {key}")),
-                what: SettingTarget::Written(key.to_owned()),
-                value: value.to_owned(),
-            });
+            let target = SettingTarget::Written(key.to_owned());
+            settings.push(setting(&format!("--set {key}"), target, value.to_owned()));
         }
         Ok(settings)
     }

@@ -11,31 +11,30 @@ use super::{Failed, USAGE, call::result, item_output, output, service_target::Ou
 #[command(override_usage = "metamcp prompt [OPTIONS] SERVER/NAME [ARGUMENTS]")]
 pub(super) struct Args {
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
     /// The prompt, and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "SERVER/NAME [ARGUMENTS]")]
     words: Vec<String>,
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failed> {
-    let Args { mut reader, words } = args;
+    let Args { mut common, words } = args;
     let Some((prompt, words)) = words.split_first() else { return Ok(()) };
     let (server, name) = item_output::split(prompt, "prompt")?;
-    let arguments = read(words, &mut reader)?;
+    let arguments = read(words, &mut common)?;
     let params = json!({ "server": server, "name": name, "arguments": arguments });
-    let got = reader.target.ask("prompts/get", &params)?;
-    reader.print(&got, |got| {
-        for message in got["messages"].as_array().into_iter().flatten() {
+    let got = common.target.ask("prompts/get", &params)?;
+    common.print(&got, |got| {
+        for message in output::items(&got["messages"]) {
             output::print(&format!("{}:\n", output::word(&message["role"])));
             result::print(&[result::block(&message["content"])]);
         }
-        Ok(())
     })
 }
 
 /// Reads the words after the prompt: its arguments, and options of metamcp.
-fn read(words: &[String], reader: &mut OutputArgs) -> Result<Map<String, Value>, Failed> {
-    let wrong = |text: String| {
+fn read(words: &[String], common: &mut OutputArgs) -> Result<Map<String, Value>, Failed> {
+    let invalid = |text: String| {
         Failed::new(USAGE, text).hint("Give the arguments as one JSON object, or as `--key value`.")
     };
     let mut arguments = Map::new();
@@ -43,25 +42,25 @@ fn read(words: &[String], reader: &mut OutputArgs) -> Result<Map<String, Value>,
     while let Some(word) = words.next() {
         let Some(key) = word.strip_prefix("--") else {
             let read: Map<String, Value> = serde_json::from_str(word)
-                .map_err(|error| wrong(format!("`{word}` is no JSON object: {error}")))?;
+                .map_err(|error| invalid(format!("`{word}` is not a JSON object: {error}")))?;
             arguments.extend(read);
             continue;
         };
         if key == "json" {
-            reader.json = true;
+            common.json = true;
             continue;
         }
         let (key, value) = match key.split_once('=') {
             Some((key, value)) => (key, value.to_owned()),
             None => {
                 let value = words.next();
-                (key, value.ok_or_else(|| wrong(format!("`--{key}` needs a value")))?.clone())
+                (key, value.ok_or_else(|| invalid(format!("`--{key}` needs a value")))?.clone())
             }
         };
         match key {
-            "socket" => reader.target.socket = Some(value.into()),
+            "socket" => common.target.socket = Some(value.into()),
             key if arguments.contains_key(key) => {
-                return Err(wrong(format!("`--{key}` is given twice")));
+                return Err(invalid(format!("`--{key}` is given twice")));
             }
             key => drop(arguments.insert(key.to_owned(), value.into())),
         }
@@ -75,13 +74,13 @@ mod tests {
 
     fn read_all(words: &[&str]) -> Result<(Value, bool), String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let mut reader = OutputArgs::default();
-        let arguments = read(&words, &mut reader).map_err(|failed| failed.text)?;
-        Ok((Value::Object(arguments), reader.json))
+        let mut common = OutputArgs::default();
+        let arguments = read(&words, &mut common).map_err(|failed| failed.text)?;
+        Ok((Value::Object(arguments), common.json))
     }
 
     #[test]
-    fn arguments_are_texts_whatever_they_look_like() {
+    fn prompt_arguments_are_always_strings() {
         let read = read_all(&["--n", "5", "--a=b=c", "--json", "--socket", "/s"]);
         assert_eq!(read, Ok((json!({ "n": "5", "a": "b=c" }), true)));
         assert_eq!(read_all(&[r#"{"a":"b"}"#]), Ok((json!({ "a": "b" }), false)));
@@ -91,6 +90,6 @@ mod tests {
     fn an_invalid_prompt_argument_is_named() {
         assert_eq!(read_all(&["--a"]), Err("`--a` needs a value".to_owned()));
         assert_eq!(read_all(&["--a", "1", "--a=2"]), Err("`--a` is given twice".to_owned()));
-        assert!(read_all(&["x"]).unwrap_err().starts_with("`x` is no JSON object: "));
+        assert!(read_all(&["x"]).unwrap_err().starts_with("`x` is not a JSON object: "));
     }
 }

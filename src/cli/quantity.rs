@@ -1,4 +1,9 @@
-//! Durations and sizes in readable form.
+//! Counts, durations and sizes in readable form.
+
+/// Returns a number with its noun: `1 tool`, `2 tools`.
+pub(super) fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
 
 /// Returns a duration in its two largest units: `3 d 4 h`, `5 min 2 s`, `7 s`.
 pub(super) fn time(ms: u64) -> String {
@@ -42,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_has_its_two_largest_units() {
+    fn a_duration_is_shown_in_its_two_largest_units() {
         let shown = [0, 999, 7_000, 302_000, 3_600_000, 3_605_000, 273_600_000, 273_660_000];
         assert_eq!(
             shown.map(time),
@@ -51,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_has_a_digit_behind_the_point_where_it_is_small() {
+    fn a_small_size_is_shown_with_one_decimal() {
         let shown = [0, 1023, 1024, 1536, 12_900_000, 500 << 20, 3 << 30, u64::MAX];
         assert_eq!(
             shown.map(size),

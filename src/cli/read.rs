@@ -18,11 +18,11 @@ pub(super) struct Args {
     /// The URI, if the first argument names only the server
     uri: Option<String>,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let target = &args.reader.target;
+    let target = &args.common.target;
     let (server, uri) = match &args.uri {
         // With a separate URI, only the server of the first word counts.
         Some(uri) => (args.resource.split('/').next().unwrap_or_default(), uri.clone()),
@@ -34,8 +34,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         }
     };
     let read = target.ask("resources/read", &json!({ "server": server, "uri": uri }))?;
-    args.reader.print(&read, |read| {
-        for contents in read["contents"].as_array().into_iter().flatten() {
+    args.common.print(&read, |read| {
+        for contents in output::items(&read["contents"]) {
             match contents["text"].as_str() {
                 Some(text) => output::content(text),
                 None => {
@@ -44,23 +44,22 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 }
             }
         }
-        Ok(())
     })
 }
 
 /// Returns the URI of the resource with this name.
 fn uri_of(args: &Args, server: &str, name: &str) -> Result<String, Failed> {
-    let listed = args.reader.target.ask("resources/list", &json!({ "server": server }))?;
+    let listed = args.common.target.ask("resources/list", &json!({ "server": server }))?;
     let listed = service_target::value(&listed)?;
-    let resources = listed.as_array().into_iter().flatten().map(|item| &item["resource"]);
+    let resources = output::items(&listed).iter().map(|item| &item["resource"]);
     let named: Vec<&Value> = resources.filter(|resource| resource["name"] == name).collect();
     match named[..] {
         [resource] => Ok(resource["uri"].as_str().unwrap_or_default().to_owned()),
         [] => Err(Failed::new(FAILED, format!("server `{server}` lists no resource `{name}`"))
-            .hint("`metamcp resources` lists them; one that is not listed is read by its URI.")),
+            .hint("Run `metamcp resources` to list them, or name the resource by its URI.")),
         _ => {
-            Err(Failed::new(FAILED, format!("server `{server}` lists several resources `{name}`"))
-                .hint("Name it by its URI."))
+            let text = format!("server `{server}` lists several resources named `{name}`");
+            Err(Failed::new(FAILED, text).hint("Name the resource by its URI."))
         }
     }
 }

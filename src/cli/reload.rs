@@ -16,24 +16,25 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let path = args.config.as_deref().map(std::path::absolute).transpose();
-    let path = path.map_err(|error| Failed::new(FAILED, format!("find the file: {error}")))?;
+    let path = path.map_err(|error| {
+        Failed::new(FAILED, format!("cannot resolve the path of the file: {error}"))
+    })?;
     let params = json!({ "configPath": path });
-    let changes = args.reader.target.call_service("config/reload", &params)?;
-    args.reader.print(&changes, |changes| {
+    let changes = args.common.target.call_service("config/reload", &params)?;
+    args.common.print(&changes, |changes| {
         let mut lines = Vec::new();
         for (member, sign) in [("added", "+"), ("removed", "-"), ("changed", "~")] {
-            let names = changes[member].as_array().into_iter().flatten();
+            let names = output::items(&changes[member]).iter();
             lines.extend(names.map(|name| format!("{sign} {}\n", output::word(name))));
         }
         match lines.is_empty() {
             true => output::print("No server has changed.\n"),
             false => output::print(&lines.concat()),
         }
-        Ok(())
     })
 }

@@ -1,13 +1,8 @@
 //! `metamcp resources`: the resources of all servers.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{
-    Failed, output,
-    service_target::OutputArgs,
-    text_table::{CellColour, TableCell, TextTable},
-    tools,
-};
+use super::{Failed, item_output, output, service_target::OutputArgs};
 
 /// List the resources of all servers, or of one
 #[derive(Debug, clap::Args)]
@@ -15,29 +10,15 @@ pub(super) struct Args {
     /// List only the resources of this server
     server: Option<String>,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server, "report": true });
-    let found = args.reader.target.ask("resources/list", &params)?;
-    args.reader.print(&tools::items(&found)?, |items| {
-        let mut table = TextTable::default();
-        for item in items.as_array().into_iter().flatten() {
-            let resource = &item["resource"];
-            let [server, uri, kind] =
-                [&item["server"], &resource["uri"], &resource["mimeType"]].map(output::word);
-            let about = ["description", "title", "name"]
-                .map(|member| &resource[member])
-                .into_iter()
-                .find(|about| about.is_string());
-            table.row([
-                format!("{server}/{uri}").into(),
-                TableCell::from(kind).colour(CellColour::Dim),
-                output::first_line(about.unwrap_or(&Value::Null)).into(),
-            ]);
-        }
-        output::table_or(&table, "No server has a resource.\n");
-        Ok(())
+    let listed = args.common.target.ask("resources/list", &params)?;
+    let texts = ("resource", "No server has a resource.\n");
+    item_output::print_list(&args.common, &listed, texts, |resource| {
+        let about = item_output::first_line(resource, &["description", "title", "name"]);
+        [output::word(&resource["uri"]), output::word(&resource["mimeType"]), about]
     })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Failed, output, service_target::OutputArgs};
+use super::{Failed, item_output, output, service_target::OutputArgs};
 use crate::config::defaults;
 
 /// Find tools of all servers by what they do
@@ -26,7 +26,7 @@ pub(super) struct Args {
     #[arg(long, default_value_t = defaults::DISCOVER_LIMIT, value_parser = limit)]
     limit: usize,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 /// Parses the number of tools.
@@ -41,33 +41,28 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         "query": args.query.join(" "), "server": args.server, "strategy": args.strategy,
         "limit": args.limit, "explain": args.explain,
     });
-    let found = args.reader.target.ask("tools/search", &params)?;
-    args.reader.print(&found, |found| {
-        show(found);
-        Ok(())
-    })
+    let found = args.common.target.ask("tools/search", &params)?;
+    args.common.print(&found, show)
 }
 
 fn show(found: &Value) {
-    let all = |member: &str| found[member].as_array().cloned().unwrap_or_default();
-    let tools = all("tools");
+    let tools = output::items(&found["tools"]);
     if tools.is_empty() {
-        output::print("Nothing fits.\n");
+        output::print("No tool matches.\n");
     }
-    for tool in &tools {
+    for tool in tools {
         output::print(&line(tool));
-        for part in tool["explanation"]["parts"].as_array().into_iter().flatten() {
+        for part in output::items(&tool["explanation"]["parts"]) {
             let score = part["score"].as_f64().unwrap_or_default();
             output::print(&format!("  {score:>9.4}  {}\n", output::word(&part["name"])));
         }
     }
     if found["hasMore"] == true {
-        output::print("There are more: raise --limit, or say more of what you look for.\n");
+        output::print(
+            "There are more tools: raise --limit, or describe the tool in more detail.\n",
+        );
     }
-    for server in all("unavailable") {
-        let [name, reason] = ["server", "reason"].map(|member| output::word(&server[member]));
-        output::complain(&format!("not searched: {name}: {reason}\n"));
-    }
+    item_output::print_unavailable("not searched", output::items(&found["unavailable"]));
 }
 
 /// Returns one line for a tool, with its score.

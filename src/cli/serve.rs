@@ -6,7 +6,12 @@ use std::{
     time::Duration,
 };
 
-use super::{CONFIG, FAILED, Failed, USAGE, check, output, overrides::ConfigOverrides, stdio};
+use tokio::runtime::Builder;
+
+use super::{
+    CONFIG, FAILED, Failed, USAGE, auto_start, check, output, overrides::ConfigOverrides, runtime,
+    stdio,
+};
 use crate::{
     bearer_token::BearerToken,
     config::{
@@ -24,7 +29,7 @@ use crate::{
     view::Choice,
 };
 
-/// Run the service until it is told to stop
+/// Run the service until it is stopped
 ///
 /// Reads the file of --config or of the variable METAMCP_CONFIG, else
 /// `~/.config/metamcp/metamcp.toml`, else `/etc/metamcp/metamcp.toml`. Without a file, it serves
@@ -50,7 +55,7 @@ pub(super) struct Args {
 }
 
 /// The time limit for remaining tasks at exit. All essential work is done by then.
-const LEFTOVERS: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: Args) -> Result<(), Failed> {
     if args.overrides.is_stdio() {
@@ -59,7 +64,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     if args.launched {
         // A new session, because the terminal of the command may end its whole session on close. A
         // process that already leads a session keeps it.
-        let _leads_one = rustix::process::setsid();
+        let _is_leader = rustix::process::setsid();
     }
     // This needs a process with one thread.
     resident_memory::configure_allocator();
@@ -69,12 +74,12 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     let inherited = InheritedSockets::take()
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let n_dropped = privilege_drop::drop_all()
-        .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
+        .map_err(|error| Failed::new(FAILED, format!("cannot drop capabilities: {error}")))?;
     let sources = sources(args.config, &args.overrides)?;
     let loaded = check::load(&sources)?;
     let config = loaded.config;
     if args.overrides.needs_tls() && config.listen.tls.is_none() {
-        return Err(Failed::new(USAGE, "`--tls` without a certificate")
+        return Err(Failed::new(USAGE, "`--tls` needs a certificate, and none is configured")
             .hint("Add `--tls-cert FILE --tls-key FILE`, or `[listen.tls]` to the file."));
     }
     let credentials = credentials_directory();
@@ -83,23 +88,11 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     let token = BearerToken::load_configured(config.listen.token.as_ref(), credentials.as_deref())
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let log = log::start(config.service.log_level);
-    match &sources.file {
-        Some(file) => tracing::info!(file = %file.display(), "configuration read"),
-        None => tracing::info!("there is no configuration file: demonstration servers are served"),
-    }
-    for name in loaded.unknown {
-        tracing::warn!(name, "a variable that looks like one of ours names no key: it is ignored");
-    }
-    for name in credentials.as_deref().map(exposed_credentials).unwrap_or_default() {
-        tracing::warn!(credential = name, "everybody can read a credential: `chmod o=` its file");
-    }
+    log_sources(sources.file.as_deref(), &loaded.unknown_variables, credentials.as_deref());
     if n_dropped > 0 {
         tracing::debug!(n_dropped, "capabilities dropped");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
+    let runtime = runtime(Builder::new_multi_thread())?;
     let served = runtime.block_on(async move {
         let failed = |error: StartError| {
             // With this exit code the service manager does not restart the service.
@@ -117,14 +110,31 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         Ok(())
     });
     // A running name lookup cannot be cancelled; the exit does not wait for it.
-    runtime.shutdown_timeout(LEFTOVERS);
+    runtime.shutdown_timeout(EXIT_TIMEOUT);
     served
+}
+
+/// Logs the configuration file, ignored variables and exposed credentials.
+fn log_sources(file: Option<&Path>, unknown: &[String], credentials: Option<&Path>) {
+    match file.map(Path::display) {
+        Some(file) => tracing::info!(%file, "configuration read from `{file}`"),
+        None => tracing::info!("no configuration file found: serving the demonstration servers"),
+    }
+    for name in unknown {
+        tracing::warn!(name, "environment variable `{name}` is ignored: it names no key");
+    }
+    for name in credentials.map(exposed_credentials).unwrap_or_default() {
+        tracing::warn!(
+            credential = name,
+            "all users can read the credential `{name}`: run `chmod o=` on its file"
+        );
+    }
 }
 
 /// Prevents other processes of the same user from reading this process.
 pub(super) fn forbid_dumps() -> Result<(), Failed> {
     let forbidden = privilege_drop::forbid_dumps();
-    forbidden.map_err(|error| Failed::new(FAILED, format!("forbid core dumps: {error}")))
+    forbidden.map_err(|error| Failed::new(FAILED, format!("cannot forbid core dumps: {error}")))
 }
 
 /// Returns the sources of the configuration: the file that `file` names or else the usual one, the
@@ -141,8 +151,7 @@ pub(super) fn sources(
 
 /// Returns the configuration of the demonstration servers, used without a file.
 fn demonstration() -> Result<String, Failed> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failed::new(FAILED, format!("find this program itself: {error}")))?;
+    let program = auto_start::own_program()?;
     let program = toml::Value::String(program.to_string_lossy().into_owned());
     let servers = Demo::ALL.into_iter().map(|demo| {
         let name = demo.name();
@@ -187,9 +196,7 @@ fn welcome(listeners: &Listeners, config: &Config, file: Option<&Path>) -> Strin
             "\nPaste into .mcp.json:\n\n{{\n  \"mcpServers\": {{\n    \"metamcp\": {{ \"type\": \"http\", \"url\": \"{scheme}://{address}/\"{headers} }}\n  }}\n}}\n\n"
         ));
         if config.listen.token.is_some() {
-            text.push_str(
-                "The client expands METAMCP_TOKEN: set it to the token where that runs.\n",
-            );
+            text.push_str("Set METAMCP_TOKEN to the token in the client's environment.\n");
         }
     }
     text.push_str("Stop with ctrl-c.\n");

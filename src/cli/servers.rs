@@ -3,11 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Failed, output,
-    service_target::OutputArgs,
-    status_report,
-    terminal::escape,
-    text_table::{TableCell, TextTable},
+    Failed, output, service_target::OutputArgs, status_report, terminal::escape,
+    text_table::TextTable,
 };
 
 /// List the servers and how each is connected
@@ -19,24 +16,16 @@ pub(super) struct Args {
     #[arg(long)]
     memory: bool,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = if args.memory { json!({ "memory": true }) } else { json!({}) };
-    let servers = args.reader.target.ask("servers/list", &params)?;
-    args.reader.print(&servers, |servers| {
-        let mut table = TextTable::headed([
-            "SERVER",
-            "STATE",
-            "TRANSPORT",
-            "PROTOCOL",
-            "SHARING",
-            "IS",
-            "REQUESTS",
-            "PID",
-        ]);
-        for server in servers.as_array().into_iter().flatten() {
+    let servers = args.common.target.ask("servers/list", &params)?;
+    args.common.print(&servers, |servers| {
+        let headings = "SERVER STATE TRANSPORT PROTOCOL SHARING SOFTWARE REQUESTS PID".split(' ');
+        let mut table = TextTable::headed(headings);
+        for server in output::items(servers) {
             table.row([
                 output::word(&server["name"]).into(),
                 status_report::state(server),
@@ -44,29 +33,27 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 protocol(server).into(),
                 output::word(&server["sharing"]).into(),
                 product(&server["serverInfo"]).into(),
-                TableCell::from(status_report::number(&server["requests"])).number(),
-                TableCell::from(status_report::number(&server["pid"])).number(),
+                status_report::number(&server["requests"]),
+                status_report::number(&server["pid"]),
             ]);
         }
         output::table_or(&table, "No server is declared.\n");
-        Ok(())
     })
 }
 
 /// Returns the protocol version of a connected server; the last one of another is ignored.
 fn protocol(server: &Value) -> String {
-    match (server["protocolVersion"].as_str(), server["era"].as_str()) {
-        (Some(version), Some(_)) => escape(version),
-        (_, None) | (None, _) => "-".to_owned(),
+    match server["protocolVersion"].as_str().filter(|_| server["era"].is_string()) {
+        Some(version) => escape(version),
+        None => "-".to_owned(),
     }
 }
 
 /// Returns the name and version that a server reports.
 fn product(info: &Value) -> String {
-    let [name, version] =
-        ["name", "version"].map(|member| info[member].as_str().unwrap_or_default());
-    match name.is_empty() {
-        true => "-".to_owned(),
-        false => escape(format!("{name} {version}").trim_end()),
+    let text = |member: &str| info[member].as_str().unwrap_or_default();
+    match text("name") {
+        "" => "-".to_owned(),
+        name => escape(format!("{name} {}", text("version")).trim_end()),
     }
 }

@@ -6,8 +6,9 @@ use std::{
 };
 
 use serde_json::{Value, value::RawValue};
+use tokio::runtime::Builder;
 
-use super::{CONFIG, FAILED, Failed, UNAVAILABLE, auto_start, output};
+use super::{CONFIG, FAILED, Failed, UNAVAILABLE, auto_start, output, runtime};
 use crate::{
     config::defaults,
     control::socket_client::{self, ControlClientError, ControlConnection, ServiceError},
@@ -18,7 +19,7 @@ use crate::{
 /// The service that a command asks.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct ServiceTarget {
-    /// The control socket; default: that of the system, or else that of this user
+    /// The control socket; default: the system's, or else this user's
     #[arg(long, value_name = "PATH", env = "METAMCP_SOCKET", hide_env_values = true)]
     pub(super) socket: Option<PathBuf>,
 }
@@ -48,7 +49,7 @@ impl ServiceTarget {
         let opened = ControlConnection::open(&self.path()).await;
         if let (Err(ControlClientError::Unreachable { .. }), None) = (&opened, &self.socket)
             // The configuration names the socket of a service started on demand.
-            && let Some(socket) = auto_start::declared()
+            && let Some(socket) = auto_start::configured_socket()
         {
             return ControlConnection::open(&socket).await.map_err(failed);
         }
@@ -60,7 +61,7 @@ impl ServiceTarget {
     ///
     /// # Errors
     ///
-    /// [`Failed`] with 69 when no service answers, or as [`auto_start::service`] does.
+    /// [`Failed`] with 69 when no service answers, or as [`auto_start::find_or_start`] does.
     pub(super) async fn connect(&self) -> Result<ControlConnection, Failed> {
         match ControlConnection::open(&self.path()).await {
             Err(error @ ControlClientError::Unreachable { .. }) => match self.launched().await? {
@@ -76,11 +77,11 @@ impl ServiceTarget {
     ///
     /// # Errors
     ///
-    /// [`Failed`] as [`auto_start::service`] does.
+    /// [`Failed`] as [`auto_start::find_or_start`] does.
     pub(super) async fn launched(&self) -> Result<Option<PathBuf>, Failed> {
         match self.socket {
             Some(_) => Ok(None),
-            None => Box::pin(auto_start::service()).await,
+            None => Box::pin(auto_start::find_or_start()).await,
         }
     }
 
@@ -94,7 +95,7 @@ impl ServiceTarget {
         method: &str,
         params: &Value,
     ) -> Result<Box<RawValue>, Failed> {
-        run(async { ask_over(self.connect_running().await?, method, params).await })
+        run(async { request(&mut self.connect_running().await?, method, params).await })
     }
 
     /// Asks a service for something that any service with the same configuration can do.
@@ -103,33 +104,34 @@ impl ServiceTarget {
     ///
     /// [`Failed`] when no answer arrives, or when the service or a server refuses.
     pub(super) fn ask(&self, method: &str, params: &Value) -> Result<Box<RawValue>, Failed> {
-        run(async { ask_over(self.connect().await?, method, params).await })
+        run(async { request(&mut self.connect().await?, method, params).await })
     }
 }
 
 /// The methods that the service answers by itself. For all others, the service limits the time that
 /// a server may take.
-const OWN_METHODS: [&str; 4] = ["auth/status", "daemon/status", "servers/list", "tools/search"];
+const OWN_METHODS: [&str; 5] =
+    ["auth/status", "daemon/status", "daemon/stop", "servers/list", "tools/search"];
 
-async fn ask_over(
-    mut service: ControlConnection,
+/// Sends a request and waits for its result. Members of `params` that are null are left out.
+///
+/// # Errors
+///
+/// [`Failed`] when no answer arrives, or when the service or a server refuses.
+pub(super) async fn request(
+    service: &mut ControlConnection,
     method: &str,
     params: &Value,
 ) -> Result<Box<RawValue>, Failed> {
-    let patience = match OWN_METHODS.contains(&method) {
-        true => defaults::CONTROL_PATIENCE,
-        false => defaults::CONTROL_CALL_PATIENCE,
+    let timeout = match OWN_METHODS.contains(&method) {
+        true => defaults::CONTROL_TIMEOUT,
+        false => defaults::CONTROL_CALL_TIMEOUT,
     };
-    service.ask(method, &given(params), patience).await.map_err(failed)
-}
-
-/// Returns parameters as JSON text, without null members.
-pub(super) fn given(params: &Value) -> String {
     let mut params = params.clone();
     if let Some(members) = params.as_object_mut() {
         members.retain(|_, value| !value.is_null());
     }
-    params.to_string()
+    service.ask(method, &params.to_string(), timeout).await.map_err(failed)
 }
 
 impl OutputArgs {
@@ -137,17 +139,13 @@ impl OutputArgs {
     ///
     /// # Errors
     ///
-    /// [`Failed`] when the result cannot be parsed, or as `show` returns it.
-    pub(super) fn print(
-        &self,
-        result: &RawValue,
-        show: impl FnOnce(&Value) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
-        if self.json {
-            output::json(result.get());
-            return Ok(());
+    /// [`Failed`] when the result cannot be parsed.
+    pub(super) fn print(&self, result: &RawValue, show: impl FnOnce(&Value)) -> Result<(), Failed> {
+        match self.json {
+            true => output::json(result.get()),
+            false => show(&value(result)?),
         }
-        show(&value(result)?)
+        Ok(())
     }
 }
 
@@ -158,7 +156,7 @@ impl OutputArgs {
 /// [`Failed`] when the result is nested too deeply.
 pub(super) fn value(result: &RawValue) -> Result<Value, Failed> {
     serde_json::from_str(result.get())
-        .map_err(|error| Failed::new(FAILED, format!("the answer cannot be read: {error}")))
+        .map_err(|error| Failed::new(FAILED, format!("the service's answer is invalid: {error}")))
 }
 
 /// Runs a command to completion.
@@ -167,11 +165,7 @@ pub(super) fn value(result: &RawValue) -> Result<Value, Failed> {
 ///
 /// [`Failed`] as `command` returns it, or when the runtime cannot be created.
 pub(super) fn run<T>(command: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?
-        .block_on(command)
+    runtime(Builder::new_current_thread())?.block_on(command)
 }
 
 /// Calls `method` with `params`, JSON text, on the service at `socket` or else the nearest one.
@@ -200,7 +194,7 @@ pub(super) fn failed(error: ControlClientError) -> Failed {
             if source.kind() == io::ErrorKind::PermissionDenied =>
         {
             Failed::new(UNAVAILABLE, chain(&error)).hint(
-                "The socket is for the user of the service and for members of its group: join that group, often `metamcp`, and log in again.",
+                "Only the user of the service and the group of the socket may use it: join that group, often `metamcp`, and log in again.",
             )
         }
         ControlClientError::Unreachable { .. } | ControlClientError::Silent { .. } => {
@@ -220,10 +214,10 @@ pub(super) fn refused(refusal: &ServiceError) -> Failed {
     let code = if refusal.data.code == "CONFIG_INVALID" { CONFIG } else { FAILED };
     let mut failed = Failed::new(code, output::text(&refusal.message));
     for (list, title) in CONTEXT {
-        let found = refusal.data.context[*list].as_array().map(Vec::as_slice).unwrap_or_default();
+        let found = output::items(&refusal.data.context[*list]);
         // The hint already contains a single similar name.
-        let is_said = title.starts_with("similar") && found.len() == 1;
-        for item in found.iter().filter(|_| !is_said).take(CONTEXT_LINES_MAX) {
+        let is_in_hint = title.starts_with("similar") && found.len() == 1;
+        for item in found.iter().filter(|_| !is_in_hint).take(CONTEXT_LINES_MAX) {
             let item = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
             failed = failed.detail(format!("{title}{}", output::text(&item)));
         }

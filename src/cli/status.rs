@@ -18,7 +18,7 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "json")]
     watch: bool,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 /// Switches to the alternate screen and hides the cursor.
@@ -34,11 +34,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.watch {
         return watch(args);
     }
-    let status = args.reader.target.call_service("daemon/status", &json!({ "memory": true }))?;
-    args.reader.print(&status, |status| {
+    let status = args.common.target.call_service("daemon/status", &json!({ "memory": true }))?;
+    args.common.print(&status, |status| {
         let columns = terminal::size().map(|(columns, _)| (columns, usize::MAX));
         output::print(&status_report::render(status, columns, terminal::is_coloured()));
-        Ok(())
     })
 }
 
@@ -72,19 +71,19 @@ fn watch(args: &Args) -> Result<(), Failed> {
         let mut ticks = time::interval(defaults::WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         // The first connection must succeed; after that, the service may disappear and return.
-        let mut service = Some(args.reader.target.connect_running().await?);
+        let mut service = Some(args.common.target.connect_running().await?);
         let page = Page::open();
         let mut last = String::new();
         loop {
             let next = async {
                 ticks.tick().await;
-                look(args, &mut service).await
+                report(args, &mut service).await
             };
-            let looked = tokio::select! {
-                looked = next => looked,
+            let reported = tokio::select! {
+                reported = next => reported,
                 _ = interrupted.recv() => break,
             };
-            last = match looked {
+            last = match reported {
                 Ok(text) => text,
                 Err(failed) => {
                     service = None;
@@ -106,13 +105,13 @@ fn watch(args: &Args) -> Result<(), Failed> {
 }
 
 /// Asks for the status, on a new connection if the last request failed.
-async fn look(args: &Args, service: &mut Option<ControlConnection>) -> Result<String, Failed> {
+async fn report(args: &Args, service: &mut Option<ControlConnection>) -> Result<String, Failed> {
     let connection = match service.take() {
         Some(connection) => service.insert(connection),
-        None => service.insert(args.reader.target.connect_running().await?),
+        None => service.insert(args.common.target.connect_running().await?),
     };
-    let params = json!({ "memory": true }).to_string();
-    let asked = connection.ask("daemon/status", &params, defaults::CONTROL_PATIENCE).await;
-    let status = service_target::value(&asked.map_err(service_target::failed)?)?;
+    let params = json!({ "memory": true });
+    let status = service_target::request(connection, "daemon/status", &params).await?;
+    let status = service_target::value(&status)?;
     Ok(status_report::render(&status, terminal::size(), terminal::is_coloured()))
 }

@@ -18,10 +18,10 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
     below.extend(memory(&status["memory"]));
     below.extend(messages(&status["memoryBudget"]));
     for (name, title, line) in [
-        ("quarantined", "Items that clients are not shown", quarantined as fn(&Value) -> String),
-        ("collisions", "Items that are called the same in the merged view", collision),
+        ("quarantined", "Items hidden from clients", quarantined as fn(&Value) -> String),
+        ("collisions", "Items with the same name in the merged view", collision),
     ] {
-        let found = status[name].as_array().map(Vec::as_slice).unwrap_or_default();
+        let found = output::items(&status[name]);
         if !found.is_empty() {
             below.push(format!("{title}:"));
             below.extend(found.iter().map(|found| format!("  {}", line(found))));
@@ -51,15 +51,12 @@ fn shorten(text: &str, lines: usize) -> String {
 
 fn header(status: &Value, columns: Option<usize>, is_coloured: bool) -> String {
     let name = format!("metamcp {}", output::word(&status["version"]));
-    let count = |member: &str, one: &str, many: &str| match status[member].as_u64() {
-        Some(1) => format!("1 {one}"),
-        n => format!("{} {many}", n.unwrap_or_default()),
-    };
+    let n_clients = status["clients"].as_u64().and_then(|n| usize::try_from(n).ok());
     let rest = format!(
         ", pid {}, up {}, {}, {}",
         status["pid"],
         quantity::time(status["uptime"].as_u64().unwrap_or_default()),
-        count("clients", "client", "clients"),
+        quantity::count(n_clients.unwrap_or_default(), "client"),
         pool(&status["pool"]),
     );
     let columns = columns.unwrap_or(usize::MAX);
@@ -74,26 +71,20 @@ fn pool(pool: &Value) -> String {
     let taken = format!("{} of {} connections", pool["connections"], pool["size"]);
     match pool["waiting"].as_u64() {
         None | Some(0) => taken,
-        Some(n_waiting) => format!("{taken}, {n_waiting} more waited for"),
+        Some(n_waiting) => format!("{taken}, {n_waiting} waiting"),
     }
 }
 
 fn servers(status: &Value) -> TextTable {
-    let mut table = TextTable::headed([
-        "SERVER",
-        "STATE",
-        "ERA",
-        "HEARD",
-        "IN FLIGHT",
-        "RESTARTS",
-        "MEMORY",
-        "LAST ERROR",
-    ]);
-    for server in status["servers"].as_array().into_iter().flatten() {
+    let headings = "SERVER,STATE,ERA,LAST SEEN,IN FLIGHT,RESTARTS,MEMORY,LAST ERROR".split(',');
+    let mut table = TextTable::headed(headings);
+    for server in output::items(&status["servers"]) {
         let in_flight = server["inFlight"].as_u64().unwrap_or_default();
         let restarts = server["restartCount"].as_u64().unwrap_or_default();
-        let in_flight_cell = TableCell::from(in_flight.to_string()).number();
-        let restarts_cell = TableCell::from(restarts.to_string()).number();
+        let coloured = |n: u64, colour| {
+            let cell = TableCell::from(n.to_string()).number();
+            if n > 0 { cell.colour(colour) } else { cell }
+        };
         table.row([
             output::word(&server["name"]).into(),
             state(server),
@@ -102,8 +93,8 @@ fn servers(status: &Value) -> TextTable {
                 None => TableCell::from("-").colour(CellColour::Dim),
             },
             health(server),
-            if in_flight > 0 { in_flight_cell.colour(CellColour::Green) } else { in_flight_cell },
-            if restarts > 0 { restarts_cell.colour(CellColour::Yellow) } else { restarts_cell },
+            coloured(in_flight, CellColour::Green),
+            coloured(restarts, CellColour::Yellow),
             match server["memoryBytes"].as_u64() {
                 Some(bytes) => TableCell::from(quantity::size(bytes)).number(),
                 None => TableCell::from("-").number().colour(CellColour::Dim),
@@ -158,12 +149,12 @@ fn last_error(server: &Value) -> TableCell {
 /// Returns the memory of the service and the servers, and the memory saved by sharing.
 fn memory(memory: &Value) -> Option<String> {
     let size = |member: &str| memory[member].as_u64().map(quantity::size);
-    let mut line = format!("Memory: {} of the service", size("ownBytes")?);
+    let mut line = format!("Memory: service {}", size("ownBytes")?);
     if let Some(servers) = size("serversBytes") {
-        line.push_str(&format!(", {servers} of the servers"));
+        line.push_str(&format!(", servers {servers}"));
     }
     if let Some(saved) = size("savedBytes").filter(|_| memory["savedBytes"] != 0) {
-        line.push_str(&format!("; {saved} saved against one set per client"));
+        line.push_str(&format!("; sharing the servers saves {saved}"));
     }
     Some(line)
 }
@@ -172,7 +163,7 @@ fn memory(memory: &Value) -> Option<String> {
 fn messages(budget: &Value) -> Option<String> {
     let size = |member: &str| budget[member].as_u64().map(quantity::size);
     let (used, max, peak) = (size("usedBytes")?, size("maxBytes")?, size("peakBytes")?);
-    let mut line = format!("Messages: {used} of {max}, {peak} at most");
+    let mut line = format!("Messages: {used} of {max}, peak {peak}");
     if let Some(refused) = budget["refused"].as_u64().filter(|refused| *refused > 0) {
         line.push_str(&format!("; {refused} refused: raise service.memory_max"));
     }
@@ -191,16 +182,15 @@ pub(super) fn collision(found: &Value) -> String {
     let [list, item, server, left_out] =
         ["list", "item", "server", "leftOut"].map(|name| output::word(&found[name]));
     match server == left_out {
-        true => format!("{list} `{item}`: one of two of `{server}` is left out"),
-        false => {
-            format!("{list} `{item}`: that of `{server}` is shown, that of `{left_out}` left out")
-        }
+        true => format!("{list} `{item}`: `{server}` has two, and one is hidden"),
+        false => format!("{list} `{item}`: from `{server}` shown, from `{left_out}` hidden"),
     }
 }
 
 /// Returns a number, or `-` if there is none.
-pub(super) fn number(value: &Value) -> String {
-    value.as_u64().map_or_else(|| "-".to_owned(), |number| number.to_string())
+pub(super) fn number(value: &Value) -> TableCell {
+    let text = value.as_u64().map_or_else(|| "-".to_owned(), |number| number.to_string());
+    TableCell::from(text).number()
 }
 
 #[cfg(test)]
@@ -234,24 +224,24 @@ mod tests {
     }
 
     #[test]
-    fn all_that_matters_is_on_one_page() {
+    fn the_status_report_shows_servers_memory_and_collisions() {
         insta::assert_snapshot!(render(&status(), None, false), @r"
-        metamcp 1.2.3, pid 77, up 3 d 4 h, 4 clients, 2 of 20 connections, 1 more waited for
+        metamcp 1.2.3, pid 77, up 3 d 4 h, 4 clients, 2 of 20 connections, 1 waiting
 
-        SERVER  STATE   ERA     HEARD           IN FLIGHT  RESTARTS    MEMORY  LAST ERROR
+        SERVER  STATE   ERA     LAST SEEN       IN FLIGHT  RESTARTS    MEMORY  LAST ERROR
         git     active  legacy  12 s ago                2         0  12.3 MiB
         lab     active  modern  2 pings missed          1         0         -
         maps    failed  -       -                       0         3         -  breaker open, probe in 12 s: the process ended\u{1b}[2J with exit status 1: no such key, and more
 
-        Memory: 20.0 MiB of the service, 12.3 MiB of the servers; 36.9 MiB saved against one set per client
-        Messages: 0 B of 64.0 MiB, 60.0 MiB at most; 3 refused: raise service.memory_max
-        Items that are called the same in the merged view:
-          tools `a__b`: that of `a` is shown, that of `a__` left out
+        Memory: service 20.0 MiB, servers 12.3 MiB; sharing the servers saves 36.9 MiB
+        Messages: 0 B of 64.0 MiB, peak 60.0 MiB; 3 refused: raise service.memory_max
+        Items with the same name in the merged view:
+          tools `a__b`: from `a` shown, from `a__` hidden
         ");
     }
 
     #[test]
-    fn nothing_is_wider_or_longer_than_the_terminal() {
+    fn the_status_report_fits_into_the_terminal() {
         for columns in 1..120 {
             for line in render(&status(), Some((columns, 100)), false).lines() {
                 assert!(width(line) <= columns, "{columns}: {line}");

@@ -3,8 +3,9 @@
 use std::{io, os::unix::net::UnixStream, path::PathBuf};
 
 use serde_json::json;
+use tokio::runtime::Builder;
 
-use super::{FAILED, Failed, UNAVAILABLE, auto_start, check, serve, service_target};
+use super::{FAILED, Failed, UNAVAILABLE, auto_start, check, runtime, serve, service_target};
 use crate::{
     bridge::{self, BridgeTarget},
     config::{self, ConfigSources, LogLevel, defaults},
@@ -28,7 +29,7 @@ use crate::{
 /// Exits with 69 when no service answers and none can be started.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The client's view: all servers (direct), a few tools for all (meta), or that of `/` (root)
+    /// The client's view: all servers (direct), a few tools for all (meta), or as at `/` (root)
     #[arg(long, value_parser = ["direct", "meta", "root"], conflicts_with = "server")]
     view: Option<String>,
     /// Show only this server, unchanged
@@ -75,13 +76,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         Choice::Server(server) => json!({ "server": server }),
     };
     let _log = log::start(LogLevel::Info);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
+    let runtime = runtime(Builder::new_current_thread())?;
     let target = BridgeTarget { socket, params: params.to_string() };
-    let bridging = bridge::run(&target, tokio::io::stdin(), tokio::io::stdout());
-    let bridged = runtime.block_on(bridging);
+    let bridged = runtime.block_on(bridge::run(&target, tokio::io::stdin(), tokio::io::stdout()));
     // The blocking read of an idle client would keep the runtime waiting.
     runtime.shutdown_background();
     bridged.map_err(failed)
@@ -93,13 +90,10 @@ pub(super) fn standalone(sources: ConfigSources, choice: &Choice) -> Result<(), 
     serve::forbid_dumps()?;
     // Capabilities are inherited by threads, so the process must have one thread.
     privilege_drop::drop_all()
-        .map_err(|error| Failed::new(FAILED, format!("drop capabilities: {error}")))?;
+        .map_err(|error| Failed::new(FAILED, format!("cannot drop capabilities: {error}")))?;
     let config = check::load(&sources)?.config;
     let log = log::start(config.service.log_level);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failed::new(FAILED, format!("start the runtime: {error}")))?;
+    let runtime = runtime(Builder::new_multi_thread())?;
     let served = runtime.block_on(async move {
         let daemon = Daemon::build(config, sources, None, None, Listeners::none(), log);
         let daemon =
@@ -109,9 +103,9 @@ pub(super) fn standalone(sources: ConfigSources, choice: &Choice) -> Result<(), 
             lines: MeteredLines::new(defaults::BODY_BYTES_MAX),
             writer: tokio::io::stdout(),
             holder: ConnectedClient::of_own_user().holder,
-            tells_end: false,
+            reports_end: false,
         };
-        let served = Box::pin(daemon.run_for_one(choice, pipe)).await;
+        let served = Box::pin(daemon.run_for_client(choice, pipe)).await;
         served.map_err(|error| {
             let error = error.to_rpc();
             let failed = Failed::new(FAILED, error.message);
@@ -131,13 +125,9 @@ fn failed(error: ControlClientError) -> Failed {
             if source.kind() != io::ErrorKind::PermissionDenied =>
         {
             Failed::new(UNAVAILABLE, chain(&error)).hint(
-                "Start it with `systemctl start metamcp` or `metamcp serve`, name its socket with --socket, or serve without it with --standalone.",
+                "Start it with `systemctl start metamcp` or `metamcp serve`, name its socket with --socket, or run without a service with --standalone.",
             )
         }
-        ControlClientError::Unreachable { .. }
-        | ControlClientError::Silent { .. }
-        | ControlClientError::Refused(_)
-        | ControlClientError::Unreadable(_)
-        | ControlClientError::Oversized { .. } => service_target::failed(error),
+        error => service_target::failed(error),
     }
 }

@@ -6,7 +6,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     process::{Pid, PidfdFlags, pidfd_open},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{task, time};
 
 use super::{Failed, UNAVAILABLE, output, service_target, service_target::OutputArgs};
@@ -19,27 +19,23 @@ use crate::{config::defaults, control::socket_client::ControlConnection};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let result = service_target::run(async {
-        let mut service = args.reader.target.connect_running().await?;
-        let status = service.ask("daemon/status", "{}", defaults::CONTROL_PATIENCE).await;
+        let mut service = args.common.target.connect_running().await?;
+        let status = service_target::request(&mut service, "daemon/status", &json!({})).await?;
         // The process is opened before it stops, because its number may be reused afterwards.
-        let process = process(&service_target::value(&status.map_err(service_target::failed)?)?);
-        let asked = service.ask("daemon/stop", "{}", defaults::CONTROL_PATIENCE).await;
-        let result = asked.map_err(service_target::failed)?;
+        let process = process(&service_target::value(&status)?);
+        let result = service_target::request(&mut service, "daemon/stop", &json!({})).await?;
         if ended(service, process).await {
             return Ok(result);
         }
-        Err(Failed::new(UNAVAILABLE, "the service was told to stop and has not ended yet")
-            .hint("`metamcp logs` shows what it waits for."))
+        Err(Failed::new(UNAVAILABLE, "the service is stopping, but has not ended yet")
+            .hint("Run `metamcp logs` to see why."))
     })?;
-    args.reader.print(&result, |_| {
-        output::print("Stopped.\n");
-        Ok(())
-    })
+    args.common.print(&result, |_| output::print("Stopped.\n"))
 }
 
 /// Opens the process of the service; `None` without a usable process ID, as in a container.
@@ -53,11 +49,11 @@ fn process(status: &Value) -> Option<OwnedFd> {
 async fn ended(mut service: ControlConnection, process: Option<OwnedFd>) -> bool {
     let Some(process) = process else {
         let is_gone = async { while service.next().await.is_ok() {} };
-        return time::timeout(defaults::STOP_PATIENCE, is_gone).await.is_ok();
+        return time::timeout(defaults::STOP_TIMEOUT, is_gone).await.is_ok();
     };
     let waiting = task::spawn_blocking(move || {
-        let patience = Timespec::try_from(defaults::STOP_PATIENCE).ok();
-        poll(&mut [PollFd::new(&process, PollFlags::IN)], patience.as_ref())
+        let timeout = Timespec::try_from(defaults::STOP_TIMEOUT).ok();
+        poll(&mut [PollFd::new(&process, PollFlags::IN)], timeout.as_ref())
     });
     matches!(waiting.await, Ok(Ok(1)))
 }

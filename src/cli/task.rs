@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         Some((server, id)) => json!({ "server": server, "taskId": id }),
         None => json!({ "taskId": args.task }),
     };
-    let target = &args.reader.target;
+    let target = &args.common.target;
     if args.result || args.wait {
         let result = match args.wait {
             true => {
@@ -47,19 +47,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             }
             false => target.call_service("tasks/result", &params)?,
         };
-        args.reader.print(&result, |value| {
-            result::print(&result::parts(value));
-            Ok(())
-        })?;
+        args.common.print(&result, |value| result::print(&result::parts(value)))?;
         let has_failed = service_target::value(&result)?["isError"] == true;
-        return if has_failed { Err(Failed::told(FAILED)) } else { Ok(()) };
+        return if has_failed { Err(Failed::printed(FAILED)) } else { Ok(()) };
     }
     let method = if args.cancel { "tasks/cancel" } else { "tasks/get" };
     let task = target.call_service(method, &params)?;
-    args.reader.print(&task, |task| {
-        show(task);
-        Ok(())
-    })
+    args.common.print(&task, show)
 }
 
 /// Asks for the result until the task is finished; the service answers after a limited time.
@@ -67,8 +61,7 @@ async fn wait(target: &ServiceTarget, params: &Value) -> Result<Box<RawValue>, F
     let mut service = target.connect_running().await?;
     let params = params.to_string();
     loop {
-        let asked = service.ask("tasks/result", &params, defaults::CONTROL_CALL_PATIENCE);
-        match asked.await {
+        match service.ask("tasks/result", &params, defaults::CONTROL_CALL_TIMEOUT).await {
             Err(ControlClientError::Refused(refusal))
                 if refusal.data.code == "TASK_NOT_FINISHED" => {}
             answer => return answer.map_err(service_target::failed),

@@ -8,7 +8,7 @@ use super::{
     text_table::{CellColour, TableCell, TextTable},
 };
 
-/// List the tasks: calls that the service or a server carries out by itself
+/// List the tasks: calls that continue without their callers
 ///
 /// `metamcp call --async` starts one.
 #[derive(Debug, clap::Args)]
@@ -16,17 +16,17 @@ pub(super) struct Args {
     /// List only the tasks of this server
     server: Option<String>,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server });
-    let listed = args.reader.target.call_service("tasks/list", &params)?;
-    args.reader.print(&listed, |listed| {
+    let listed = args.common.target.call_service("tasks/list", &params)?;
+    args.common.print(&listed, |listed| {
         let mut table = TextTable::headed(["TASK", "TOOL", "STATUS", "CREATED", "MESSAGE"]);
-        for of_server in listed.as_array().into_iter().flatten() {
+        for of_server in output::items(listed) {
             let server = output::word(&of_server["server"]);
-            for task in of_server["tasks"].as_array().into_iter().flatten() {
+            for task in output::items(&of_server["tasks"]) {
                 table.row([
                     format!("{server}/{}", output::word(&task["taskId"])).into(),
                     output::word(&task["tool"]).into(),
@@ -37,7 +37,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             }
         }
         output::table_or(&table, "There is no task.\n");
-        Ok(())
     })
 }
 

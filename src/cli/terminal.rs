@@ -15,7 +15,7 @@ pub(super) fn is_stdout_terminal() -> bool {
 }
 
 /// Returns `true` if standard error is a terminal.
-pub(super) fn is_watched() -> bool {
+pub(super) fn is_stderr_terminal() -> bool {
     stderr().is_terminal()
 }
 

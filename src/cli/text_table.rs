@@ -75,9 +75,10 @@ impl<T: Into<String>> From<T> for TableCell {
 
 impl TextTable {
     /// Returns a table with a heading.
-    pub(super) fn headed<const N: usize>(heading: [&str; N]) -> Self {
-        let heading = heading.map(|text| TableCell::from(text).colour(CellColour::Bold));
-        Self { rows: vec![heading.into()], is_headed: true }
+    pub(super) fn headed<'a>(heading: impl IntoIterator<Item = &'a str>) -> Self {
+        let heading =
+            heading.into_iter().map(|text| TableCell::from(text).colour(CellColour::Bold));
+        Self { rows: vec![heading.collect()], is_headed: true }
     }
 
     /// Adds a row.
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_by_what_is_seen() {
+    fn table_columns_are_aligned_by_their_displayed_width() {
         insta::assert_snapshot!(table().render(None, false), @r"
         NAME     N  ERROR
         a        1
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_ends_where_the_terminal_does() {
+    fn a_table_line_is_cut_at_the_width_of_the_terminal() {
         let rendered = table().render(Some(20), true);
         assert!(rendered.ends_with("\u{1b}[31msomethi…\u{1b}[0m\n"), "{rendered:?}");
         for columns in 0..30 {

@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json, value::RawValue};
 
-use super::{
-    Failed, output,
-    service_target::OutputArgs,
-    text_table::{CellColour, TableCell, TextTable},
-};
+use super::{Failed, item_output, output, service_target::OutputArgs};
 
 /// List the tools of all servers, or of one
 ///
@@ -19,7 +15,7 @@ pub(super) struct Args {
     #[command(flatten)]
     schema: SchemaDetail,
     #[command(flatten)]
-    reader: OutputArgs,
+    common: OutputArgs,
 }
 
 /// The amount of detail for each tool.
@@ -35,14 +31,11 @@ pub(super) struct SchemaDetail {
 
 impl SchemaDetail {
     /// Adds the options to the parameters of a method.
-    pub(super) fn add_to(&self, mut params: Value, reader: &OutputArgs) -> Value {
-        if self.schema && reader.json {
+    pub(super) fn add_to(&self, mut params: Value, common: &OutputArgs) -> Value {
+        if self.schema || !common.json {
+            // The service sends descriptions only with schemas, which only JSON output has.
             params["includeSchema"] = true.into();
-            params["schemaDepth"] = self.depth.into();
-        } else if !reader.json {
-            // The service sends descriptions only with schemas, which are not shown here.
-            params["includeSchema"] = true.into();
-            params["schemaDepth"] = 0.into();
+            params["schemaDepth"] = if common.json { self.depth.into() } else { 0.into() };
         }
         params
     }
@@ -50,71 +43,26 @@ impl SchemaDetail {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = json!({ "server": args.server, "report": true });
-    let found = args.reader.target.ask("tools/list", &args.schema.add_to(params, &args.reader))?;
-    print(&args.reader, &found, "No server has a tool.\n")
+    let found = args.common.target.ask("tools/list", &args.schema.add_to(params, &args.common))?;
+    print(&args.common, &found, "No server has a tool.\n")
 }
 
 /// Prints the result of `tools/list` or `tools/grep`.
-pub(super) fn print(reader: &OutputArgs, found: &RawValue, nothing: &str) -> Result<(), Failed> {
-    let items = items(found)?;
-    reader.print(&items, |items| {
-        let mut table = TextTable::default();
-        for item in items.as_array().into_iter().flatten() {
-            let tool = &item["tool"];
-            let [server, name] = [&item["server"], &tool["name"]].map(output::word);
-            let about = match &tool["description"] {
-                Value::Null => &tool["title"],
-                description => description,
-            };
-            table.row([
-                format!("{server}/{name}").into(),
-                TableCell::from(hints(&tool["annotations"])).colour(CellColour::Dim),
-                output::first_line(about).into(),
-            ]);
-        }
-        output::table_or(&table, nothing);
-        Ok(())
+pub(super) fn print(common: &OutputArgs, found: &RawValue, empty: &str) -> Result<(), Failed> {
+    item_output::print_list(common, found, ("tool", empty), |tool| {
+        let about = item_output::first_line(tool, &["description", "title"]);
+        [output::word(&tool["name"]), hints(&tool["annotations"]), about]
     })
-}
-
-/// Returns the items of a listing with a report, and names the unavailable servers on standard
-/// error.
-pub(super) fn items(found: &RawValue) -> Result<Box<RawValue>, Failed> {
-    #[derive(serde::Deserialize)]
-    struct Found<'a> {
-        #[serde(borrow)]
-        items: &'a RawValue,
-        #[serde(default)]
-        unavailable: Vec<Value>,
-        #[serde(default, rename = "hasMore")]
-        has_more: bool,
-    }
-    let Found { items, unavailable, has_more } =
-        serde_json::from_str(found.get()).map_err(|error| {
-            Failed::new(super::FAILED, format!("the answer cannot be read: {error}"))
-        })?;
-    for server in unavailable {
-        let [name, reason] = ["server", "reason"].map(|member| output::word(&server[member]));
-        output::complain(&format!("not listed: {name}: {reason}\n"));
-    }
-    if has_more {
-        output::complain("There are more: raise --limit.\n");
-    }
-    Ok(items.to_owned())
 }
 
 /// Returns the annotations of a tool in words.
 pub(super) fn hints(annotations: &Value) -> String {
-    let mut hints = Vec::new();
-    for (member, value, word) in [
-        ("readOnlyHint", true, "read-only"),
-        ("destructiveHint", true, "destructive"),
-        ("idempotentHint", true, "idempotent"),
-        ("openWorldHint", true, "open-world"),
-    ] {
-        if annotations[member] == value {
-            hints.push(word);
-        }
-    }
-    hints.join(" ")
+    let words = [
+        ("readOnlyHint", "read-only"),
+        ("destructiveHint", "destructive"),
+        ("idempotentHint", "idempotent"),
+        ("openWorldHint", "open-world"),
+    ];
+    let hints = words.into_iter().filter(|(member, _)| annotations[*member] == true);
+    hints.map(|(_, word)| word).collect::<Vec<_>>().join(" ")
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{
-    FAILED, Failed, output,
+    FAILED, Failed, item_output, output, quantity,
     service_target::{self, ServiceTarget},
 };
 use crate::{
@@ -37,12 +37,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         "schemaDepth": defaults::TYPEGEN_DEPTH_MAX, "report": true,
     });
     let found = service_target::value(&args.target.ask("tools/list", &params)?)?;
-    let tools = found["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let tools: Vec<Tool> = tools.iter().filter_map(tool).collect();
-    for server in found["unavailable"].as_array().into_iter().flatten() {
-        let [name, reason] = ["server", "reason"].map(|member| output::word(&server[member]));
-        output::complain(&format!("left out: {name}: {reason}\n"));
-    }
+    let tools: Vec<Tool> = output::items(&found["items"]).iter().filter_map(tool).collect();
+    item_output::print_unavailable("left out", output::items(&found["unavailable"]));
     let text = declarations(&tools);
     match &args.output {
         Some(path) => write(path, &text, tools.len()),
@@ -69,18 +65,15 @@ fn tool(entry: &Value) -> Option<Tool> {
 
 /// Writes `text` to a file, unless it is unchanged, so that file watchers are not triggered.
 fn write(path: &Path, text: &str, n_tools: usize) -> Result<(), Failed> {
-    let tools = match n_tools {
-        1 => "1 tool".to_owned(),
-        n_tools => format!("{n_tools} tools"),
-    };
+    let tools = quantity::count(n_tools, "tool");
     let name = path.display();
     if files::bounded(path, text.len() as u64).is_ok_and(|found| found == text.as_bytes()) {
         output::print(&format!("{name}: unchanged, {tools}\n"));
         return Ok(());
     }
     files::publish(path, text.as_bytes()).map_err(|error| {
-        Failed::new(FAILED, format!("write `{name}`: {error}"))
-            .hint("Name a file in a directory that is there and that you may write.")
+        Failed::new(FAILED, format!("cannot write `{name}`: {error}"))
+            .hint("Name a file in an existing directory that you may write to.")
     })?;
     output::print(&format!("{name}: written, {tools}\n"));
     Ok(())

@@ -85,7 +85,7 @@ mod tests {
     use crate::config::load::tests::{bad, good};
 
     #[test]
-    fn the_cache_is_found_declared_or_off() {
+    fn the_cache_directory_is_found_declared_or_off() {
         let cache = |text: &str| good(&format!("[catalog]\n{text}\n")).catalog.cache;
         assert_eq!(good("").catalog.cache, CatalogCache::Found);
         assert_eq!(cache(""), CatalogCache::Found);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_read_ahead_unless_that_is_declared_otherwise() {
+    fn lists_are_primed_unless_the_file_says_otherwise() {
         assert!(good("").catalog.prime && good("[catalog]\n").catalog.prime);
         assert!(!good("[catalog]\nprime = false\n").catalog.prime);
     }
@@ -116,7 +116,7 @@ mod tests {
           |
         2 | cache = false
           |         ^^^^^
-          = help: put it in quotes, as in "text"
+          = help: write a text in quotes, as in "text"
         "#);
         for path in ["", "/", "Off", "/a/..", "/a\\u0000"] {
             let shown = bad(&format!("[catalog]\ncache = \"{path}\"\n"));

@@ -173,10 +173,8 @@ impl ConfigProblem {
         let mut shown = line_text.replace('\t', " ");
         let mut message = self.message;
         let has_login = line_text.contains("://") && url::without_secrets(line_text) != line_text;
-        if has_login
-            || holds_values(text, line_start, line_text)
-            || line_text.contains("-----BEGIN")
-        {
+        let is_secret = has_login || line_text.contains("-----BEGIN");
+        if is_secret || holds_values(text, line_start, line_text) {
             shown = masked(&shown);
             message = masked(&message);
         }
@@ -193,17 +191,14 @@ impl ConfigProblem {
     }
 }
 
-/// Returns whether a line belongs to `env` or `headers` of a server, or to a key or token. Their
-/// values are not shown.
+/// Returns whether a line belongs to `env` or `headers` of a server, or to a key or token.
 fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
     let is_values =
         |word: &str| matches!(word, "env" | "headers" | "session_key" | "api_key" | "token");
-    let words = |text: &str| {
-        text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_')
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+    let has_values = |text: &str| {
+        text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_').any(is_values)
     };
-    if words(line).iter().any(|word| is_values(word)) {
+    if has_values(line) {
         return true;
     }
     // In a table of its own, or in a value that began on an earlier line.
@@ -211,8 +206,8 @@ fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
     let header_start = before.rfind("\n[").map_or(0, |at| at + 1);
     let section = &before[header_start..];
     let header = section.lines().next().unwrap_or_default();
-    let is_own_table = header.starts_with('[') && words(header).iter().any(|word| is_values(word));
-    is_own_table || words(section).iter().any(|word| is_values(word)) && is_open(section)
+    let is_own_table = header.starts_with('[') && has_values(header);
+    is_own_table || has_values(section) && is_open(section)
 }
 
 /// Returns whether a bracket is open at the end of some TOML. Brackets in strings count too.

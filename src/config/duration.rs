@@ -2,70 +2,54 @@
 
 use std::{fmt, time::Duration};
 
-use serde::{Deserializer, de};
+use serde::{Deserialize, Deserializer, de};
 
 /// The longest duration that a configuration may set: a day.
 ///
 /// A longer one is probably a typing error.
 pub(super) const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Reads a duration.
-///
-/// # Errors
-///
-/// The deserializer's error if the text is not a duration, is zero, or is more than a day.
-pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    deserializer.deserialize_str(DurationVisitor)
-}
+/// A duration as written in the file.
+pub(super) struct WrittenDuration(pub(super) Duration);
 
-/// Reads the duration of an optional key.
-///
-/// # Errors
-///
-/// Those of [`deserialize`].
-pub fn deserialize_some<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Duration>, D::Error> {
-    deserialize(deserializer).map(Some)
-}
+/// A duration as written in the file, where `"0s"`, or zero in another unit, means never.
+pub(super) struct WrittenTimeout(pub(super) Option<Duration>);
 
-/// Reads the duration of an optional key, where `"0s"`, or zero in another unit, means never.
-///
-/// # Errors
-///
-/// Those of [`deserialize`].
-pub fn deserialize_or_off<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<Duration>>, D::Error> {
-    struct OrOff;
-    impl de::Visitor<'_> for OrOff {
-        type Value = Option<Duration>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a duration such as \"20s\", or \"0s\" for never")
-        }
-
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-            match read(text) {
-                Ok(Duration::ZERO) => Ok(None),
-                _ => parse(text).map(Some).map_err(E::custom),
-            }
-        }
+impl<'de> Deserialize<'de> for WrittenDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a duration such as \"250ms\", \"30s\", \"5m\" or \"1h\"";
+        deserializer.deserialize_str(TextVisitor { expected, parse }).map(Self)
     }
-    deserializer.deserialize_str(OrOff).map(Some)
 }
 
-struct DurationVisitor;
+impl<'de> Deserialize<'de> for WrittenTimeout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a duration such as \"20s\", or \"0s\" for never";
+        deserializer.deserialize_str(TextVisitor { expected, parse: parse_or_never }).map(Self)
+    }
+}
 
-impl de::Visitor<'_> for DurationVisitor {
-    type Value = Duration;
+struct TextVisitor<T> {
+    expected: &'static str,
+    parse: fn(&str) -> Result<T, String>,
+}
+
+impl<T> de::Visitor<'_> for TextVisitor<T> {
+    type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a duration such as \"250ms\", \"30s\", \"5m\" or \"1h\"")
+        f.write_str(self.expected)
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Duration, E> {
-        parse(text).map_err(E::custom)
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        (self.parse)(text).map_err(E::custom)
+    }
+}
+
+fn parse_or_never(text: &str) -> Result<Option<Duration>, String> {
+    match read(text) {
+        Ok(Duration::ZERO) => Ok(None),
+        _ => parse(text).map(Some),
     }
 }
 
@@ -86,8 +70,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 pub fn text(duration: Duration) -> String {
     let ms = duration.as_millis();
     let units = [("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
-    let fits = units.into_iter().find(|(_, unit)| ms != 0 && ms.is_multiple_of(*unit));
-    match fits {
+    match units.into_iter().find(|(_, unit)| ms != 0 && ms.is_multiple_of(*unit)) {
         Some((name, unit)) => format!("{}{name}", ms / unit),
         None if ms == 0 => "0s".to_owned(),
         None => format!("{ms}ms"),
@@ -114,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_four_units_are_read() {
+    fn a_duration_is_read_in_each_of_the_four_units() {
         assert_eq!(parse("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse("30s"), Ok(Duration::from_secs(30)));
         assert_eq!(parse("5m"), Ok(Duration::from_secs(300)));
@@ -122,22 +105,22 @@ mod tests {
     }
 
     #[test]
-    fn zero_of_any_unit_means_never_where_that_can_be_said() {
+    fn zero_in_any_unit_means_never_for_a_timeout() {
         let read = |text: &str| {
             let text = de::value::StrDeserializer::<de::value::Error>::new(text);
-            deserialize_or_off(text)
+            WrittenTimeout::deserialize(text).map(|timeout| timeout.0)
         };
         for never in ["0s", "0ms", "0m", "0h", "00s"] {
-            assert_eq!(read(never), Ok(Some(None)), "{never}");
+            assert_eq!(read(never), Ok(None), "{never}");
         }
-        assert_eq!(read("1m"), Ok(Some(Some(Duration::from_secs(60)))));
+        assert_eq!(read("1m"), Ok(Some(Duration::from_secs(60))));
         for bad in ["0", "0d", "25h"] {
             assert!(read(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn anything_else_is_refused_in_words() {
+    fn a_text_that_is_not_a_duration_is_refused_with_the_reason() {
         for bad in ["", "5", "s", "5 s", "-1s", "1.5s", "5d", "99999999999999999999s"] {
             assert!(parse(bad).expect_err(bad).contains("is not a duration"), "{bad}");
         }

@@ -10,10 +10,11 @@ use super::{
     Config,
     diagnostic::SettingOrigin,
     duration,
-    key_paths::{self, KEYS, KeySegment},
+    key_paths::{self, KEYS},
     secret::SecretValue,
     url,
 };
+use crate::server_name::ServerName;
 
 /// A configured value and its source. `Debug` omits the value, which may be a secret.
 #[derive(Clone)]
@@ -96,22 +97,12 @@ fn collect(
 ) {
     for (name, value) in table {
         path.push(name.get_ref().clone().into_owned());
-        match value.get_ref() {
-            DeValue::Table(below) => collect(below, text, origin, path, all),
-            DeValue::String(_)
-            | DeValue::Integer(_)
-            | DeValue::Float(_)
-            | DeValue::Boolean(_)
-            | DeValue::Datetime(_)
-            | DeValue::Array(_) => {
-                let (origin, line) = origin(value.span().start);
-                all.push(EffectiveValue {
-                    path: path.clone(),
-                    value: as_json(value, text),
-                    origin,
-                    line,
-                });
-            }
+        if let DeValue::Table(below) = value.get_ref() {
+            collect(below, text, origin, path, all);
+        } else {
+            let (origin, line) = origin(value.span().start);
+            let value = as_json(value, text);
+            all.push(EffectiveValue { path: path.clone(), value, origin, line });
         }
         path.pop();
     }
@@ -126,26 +117,25 @@ fn as_json(value: &Spanned<DeValue<'_>>, text: &str) -> Value {
 }
 
 /// Lists every key of every section and server, with its configured value or its default.
-pub fn entries(config: &Config, said: &[EffectiveValue]) -> Vec<EffectiveEntry> {
+pub fn entries(config: &Config, configured: &[EffectiveValue]) -> Vec<EffectiveEntry> {
     let mut entries = Vec::new();
-    let declared = config.servers.keys().map(|name| vec!["servers".to_owned(), name.to_string()]);
-    let provisionable = config
-        .provision
-        .servers
-        .keys()
-        .map(|name| vec!["provision".to_owned(), "servers".to_owned(), name.to_string()]);
+    let path = |table: &[&str], name: &ServerName| -> Vec<String> {
+        table.iter().copied().chain([name.as_str()]).map(str::to_owned).collect()
+    };
+    let declared = config.servers.keys().map(|name| path(&["servers"], name));
+    let provisionable = config.provision.servers.keys();
+    let provisionable = provisionable.map(|name| path(&["provision", "servers"], name));
     let servers: Vec<Vec<String>> = declared.chain(provisionable).collect();
     for key in KEYS.iter().filter(|key| !key.has_keys) {
-        let Some(at) = key.path.iter().position(|step| *step == KeySegment::Server) else {
-            let path: Vec<String> = names(&key.path, "");
-            entries.extend(of_key(key, path, said, config));
+        if !key.is_of_server() {
+            entries.extend(of_key(key, key.path_for(""), configured, config));
             continue;
-        };
-        for server in servers.iter().filter(|server| server.len() == at + 1) {
-            let path = names(&key.path, server.last().map_or("", String::as_str));
+        }
+        for server in &servers {
+            let path = key.path_for(server.last().map_or("", String::as_str));
             if path.starts_with(server) {
                 // A key of a server that is not set and has no default is left out.
-                let found = of_key(key, path, said, config);
+                let found = of_key(key, path, configured, config);
                 entries.extend(found.into_iter().filter(|entry| entry.value.is_some()));
             }
         }
@@ -154,22 +144,14 @@ pub fn entries(config: &Config, said: &[EffectiveValue]) -> Vec<EffectiveEntry> 
     entries
 }
 
-fn names(path: &[KeySegment], server: &str) -> Vec<String> {
-    let name = |step: &KeySegment| match step {
-        KeySegment::Name(name) => name.clone(),
-        KeySegment::Server => server.to_owned(),
-    };
-    path.iter().map(name).collect()
-}
-
 /// Returns the entry of one key, or the entries of a table with free names, such as `env`.
 fn of_key(
     key: &key_paths::ConfigKey,
     path: Vec<String>,
-    said: &[EffectiveValue],
+    configured: &[EffectiveValue],
     config: &Config,
 ) -> Vec<EffectiveEntry> {
-    let found: Vec<EffectiveEntry> = said
+    let found: Vec<EffectiveEntry> = configured
         .iter()
         .filter(|found| found.path.starts_with(&path))
         .map(|found| EffectiveEntry {
@@ -183,18 +165,17 @@ fn of_key(
         return found;
     }
     // The keys of an absent table have no defaults.
-    let is_of_nothing = key.is_in_optional_table()
-        && path
-            .split_last()
-            .is_some_and(|(_, table)| !said.iter().any(|found| found.path.starts_with(table)));
-    let is_own = path.iter().any(|name| name == "health") && path.len() > 2;
+    let is_below = |table: &[String]| configured.iter().any(|found| found.path.starts_with(table));
+    let is_in_absent_table =
+        key.is_in_optional_table() && path.split_last().is_some_and(|(_, table)| !is_below(table));
+    let is_own_health = path.iter().any(|name| name == "health") && path.len() > 2;
     let value = match path.join(".").as_str() {
         // A short `max_total_timeout` shortens it.
         "service.request_timeout" => Some(json!(duration::text(config.service.request_timeout))),
         // Without its table, nothing can be provisioned.
         "provision.enabled" => Some(json!(config.provision.is_enabled)),
         // A server without its own `health` uses `[health]`.
-        _ if is_own || is_of_nothing => None,
+        _ if is_own_health || is_in_absent_table => None,
         _ => key.default.clone(),
     };
     vec![EffectiveEntry { path, value, origin: None, line: 0 }]

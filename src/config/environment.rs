@@ -7,7 +7,7 @@
 use super::{
     Diagnostic, config_path,
     diagnostic::SettingOrigin,
-    key_paths::{self, KEYS, KeySegment},
+    key_paths::{self, KEYS},
     sources::{ServerNames, SettingTarget, SourcedSetting},
     toml_messages::did_you_mean,
 };
@@ -72,18 +72,14 @@ pub(super) fn settings(
         match (meant.next(), meant.next()) {
             (Some((_, path)), None) => found.settings.push(SourcedSetting {
                 origin,
-                what: SettingTarget::Key(path.clone()),
+                target: SettingTarget::Key(path.clone()),
                 value: variable.value.clone(),
             }),
             (Some((_, one)), Some((_, other))) => {
-                let message = format!(
-                    "`{}` may be `{}` or `{}`",
-                    variable.name,
-                    one.join("."),
-                    other.join(".")
-                );
+                let (one, other) = (one.join("."), other.join("."));
+                let message = format!("`{}` may be `{one}` or `{other}`", variable.name);
                 return Err(Diagnostic::of(origin, message)
-                    .helped("say it in the file, or with `--set KEY=VALUE`"));
+                    .helped("set the key in the file, or with `--set KEY=VALUE`"));
             }
             (None, _) if is_foreign(&variable.name) => {}
             (None, _) if is_of_a_section(&variable.name) => {
@@ -93,7 +89,7 @@ pub(super) fn settings(
         }
     }
     // A table comes before the keys in it.
-    found.settings.sort_by_key(|setting| match &setting.what {
+    found.settings.sort_by_key(|setting| match &setting.target {
         SettingTarget::Key(path) => path.len(),
         SettingTarget::Written(_) | SettingTarget::Host | SettingTarget::Port => 0,
     });
@@ -103,25 +99,14 @@ pub(super) fn settings(
 /// Returns the variable for each key of every section and of each declared server.
 fn known(names: &ServerNames) -> Vec<(String, Vec<String>)> {
     let mut known = Vec::new();
+    let no_name = [String::new()];
     for key in KEYS.iter() {
-        let is_provisionable =
-            matches!(key.path.first(), Some(KeySegment::Name(name)) if name == "provision");
-        let is_of_server = key.path.contains(&KeySegment::Server);
-        let no_name = [String::new()];
-        let servers: &[String] = match (is_of_server, is_provisionable) {
+        let servers: &[String] = match (key.is_of_server(), key.section()) {
             (false, _) => &no_name,
-            (true, false) => &names.declared,
-            (true, true) => &names.provisionable,
+            (true, Some("provision")) => &names.provisionable,
+            (true, _) => &names.declared,
         };
-        for server in servers {
-            let path: Vec<String> = key
-                .path
-                .iter()
-                .map(|step| match step {
-                    KeySegment::Name(name) => name.clone(),
-                    KeySegment::Server => server.clone(),
-                })
-                .collect();
+        for path in servers.iter().map(|server| key.path_for(server)) {
             known.push((variable(&path), path));
         }
     }
@@ -130,9 +115,7 @@ fn known(names: &ServerNames) -> Vec<(String, Vec<String>)> {
 
 /// Returns the name of the variable for the key at `path`.
 pub(super) fn variable(path: &[String]) -> String {
-    let parts: Vec<String> =
-        path.iter().map(|name| name.to_ascii_uppercase().replace('-', "_")).collect();
-    format!("{PREFIX}{}", parts.join("_"))
+    format!("{PREFIX}{}", path.join("_").to_ascii_uppercase().replace('-', "_"))
 }
 
 fn is_foreign(name: &str) -> bool {
@@ -156,15 +139,15 @@ fn unknown(
     names: &ServerNames,
 ) -> Box<Diagnostic> {
     let all = known.iter().map(|(name, _)| name.as_str());
-    let of_servers = name.starts_with("METAMCP_SERVERS_");
-    let help =
-        did_you_mean(name, all).unwrap_or_else(|| match (of_servers, names.declared.len()) {
-            (true, 0) => "no server is declared: variables only change those that are".to_owned(),
-            (true, _) => format!(
-                "write METAMCP_SERVERS_NAME_KEY for a server that is declared: {}",
-                names.declared.join(", ")
-            ),
-            (false, _) => "`metamcp schema` shows all keys".to_owned(),
-        });
+    let help = did_you_mean(name, all).unwrap_or_else(|| {
+        if !name.starts_with("METAMCP_SERVERS_") {
+            "run `metamcp schema` to see all keys".to_owned()
+        } else if names.declared.is_empty() {
+            "declare the server in the file: a variable only changes a declared server".to_owned()
+        } else {
+            let declared = names.declared.join(", ");
+            format!("write METAMCP_SERVERS_NAME_KEY with the name of a declared server: {declared}")
+        }
+    });
     Diagnostic::of(origin, format!("unknown variable `{name}`")).helped(help)
 }

@@ -27,13 +27,13 @@ impl ExposedListener {
 
     /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
-        "Anyone who reaches the port may run every tool: set both `listen.tls` and `listen.token`, or have `listen.http` and `ListenStream=` of the socket unit name 127.0.0.1."
+        "Set both `listen.tls` and `listen.token`, or write 127.0.0.1 in `listen.http` and in `ListenStream=` of the socket unit. Otherwise everyone who reaches the port may run every tool."
     }
 
     /// Returns the error as a mistake at `place`.
     pub(super) fn at(self, place: std::ops::Range<usize>) -> ConfigProblem {
         ConfigProblem::at(place, self.to_string()).help(
-            "anyone who reaches the port may run every tool: set both `listen.tls` and `listen.token`, or listen on 127.0.0.1",
+            "set both `listen.tls` and `listen.token`, or listen on 127.0.0.1: everyone who reaches the port may run every tool",
         )
     }
 }
@@ -68,7 +68,7 @@ mod tests {
     const TLS: &str = "tls = { certificate = \"/c\", key = \"/k\" }\n";
 
     #[test]
-    fn an_address_that_others_reach_takes_tls_and_a_token() {
+    fn an_address_that_other_hosts_reach_requires_tls_and_a_token() {
         let token = "token = \"env:T\"\n";
         for address in
             ["0.0.0.0:1", "192.0.2.7:1", "[::]:1", "[2001:db8::7]:1", "[::ffff:10.0.0.1]:1"]
@@ -79,8 +79,8 @@ mod tests {
                 (TLS.to_owned(), "and `listen.token` is not set"),
                 (token.to_owned(), "and `listen.tls` is not set"),
             ] {
-                let said = bad(&listen(&more));
-                assert!(said.contains(lacking) && said.contains("set both"), "{said}");
+                let shown = bad(&listen(&more));
+                assert!(shown.contains(lacking) && shown.contains("set both"), "{shown}");
             }
             let both = good(&listen(&format!("{TLS}{token}"))).listen;
             assert_eq!(both.http.to_string(), address);

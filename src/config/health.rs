@@ -7,10 +7,12 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    TransportConfig, defaults,
+    TransportConfig,
+    bounded_number::bounded_number,
+    defaults,
     diagnostic::ConfigProblem,
-    duration,
-    schema::{DurationOrOff, DurationSchema, duration_text},
+    duration::{self, WrittenDuration, WrittenTimeout},
+    schema::{DurationOrOff, DurationSchema},
 };
 
 /// The liveness checks of one server.
@@ -20,10 +22,9 @@ pub struct HealthConfig {
     pub interval: Option<Duration>,
     /// The time that it may take to answer a ping.
     pub timeout: Duration,
-    /// The number of unanswered pings in a row after which it is given up.
+    /// The number of unanswered pings in a row after which metamcp gives up the session.
     pub failures: u32,
-    /// The number of failed reconnects in a row after which metamcp waits for the next request;
-    /// `None` is no limit.
+    /// The failed reconnects in a row after which metamcp waits for a request; `None` is no limit.
     pub max_reconnects: Option<u32>,
 }
 
@@ -34,13 +35,11 @@ pub struct HealthConfig {
 pub(super) struct HealthTable {
     /// The silence of a server after which metamcp pings it; "0s" is never. For a server with `url`
     /// the default is 20s.
-    #[serde(deserialize_with = "duration::deserialize_or_off")]
-    #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::HEALTH_INTERVAL)))]
-    interval: Option<Option<Duration>>,
+    #[schemars(with = "DurationOrOff", extend("default" = duration::text(defaults::HEALTH_INTERVAL)))]
+    interval: Option<WrittenTimeout>,
     /// The time that a server may take to answer a ping.
-    #[serde(deserialize_with = "duration::deserialize_some")]
-    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::HEALTH_TIMEOUT)))]
-    timeout: Option<Duration>,
+    #[schemars(with = "DurationSchema", extend("default" = duration::text(defaults::HEALTH_TIMEOUT)))]
+    timeout: Option<WrittenDuration>,
     /// The number of unanswered pings in a row after which metamcp gives up the session.
     #[schemars(with = "u32", range(min = 1, max = defaults::HEALTH_FAILURES_MAX), extend("default" = defaults::HEALTH_FAILURES))]
     failures: Option<Spanned<u32>>,
@@ -69,28 +68,19 @@ impl HealthConfig {
 }
 
 impl HealthTable {
-    /// Checks the table.
     pub(super) fn checked(self) -> Result<Self, ConfigProblem> {
-        match &self.failures {
-            Some(failures) if *failures.get_ref() == 0 => {
-                Err(ConfigProblem::at(failures.span(), "`failures` is 0").help(
-                    "a server would be given up that was never pinged: use 1 or more, or switch pings off with `interval = \"0s\"`",
-                ))
-            }
-            Some(failures) if *failures.get_ref() > defaults::HEALTH_FAILURES_MAX => {
-                let message = format!("`failures` is {}", failures.get_ref());
-                Err(ConfigProblem::at(failures.span(), message)
-                    .help(format!("use {} or less", defaults::HEALTH_FAILURES_MAX)))
-            }
-            Some(_) | None => Ok(self),
-        }
+        let most = defaults::HEALTH_FAILURES_MAX;
+        let help = format!("use 1 to {most}, or `interval = \"0s\"` to send no pings");
+        bounded_number("failures", self.failures.as_ref(), (1, most))
+            .map_err(|problem| problem.help(help))?;
+        Ok(self)
     }
 
     /// Returns `health` with the keys of this table in place of its own.
     pub(super) fn merged_over(&self, health: HealthConfig) -> HealthConfig {
         HealthConfig {
-            interval: self.interval.unwrap_or(health.interval),
-            timeout: self.timeout.unwrap_or(health.timeout),
+            interval: self.interval.as_ref().map_or(health.interval, |found| found.0),
+            timeout: self.timeout.as_ref().map_or(health.timeout, |found| found.0),
             failures: self.failures.as_ref().map_or(health.failures, |found| *found.get_ref()),
             max_reconnects: self.max_reconnects.or(health.max_reconnects),
         }

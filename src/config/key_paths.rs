@@ -52,30 +52,45 @@ impl ConfigKey {
     /// Returns whether `path` is the path of this key.
     pub(super) fn has_path(&self, path: &[String]) -> bool {
         self.path.len() == path.len()
-            && self.path.iter().zip(path).all(|(step, name)| match step {
+            && self.path.iter().zip(path).all(|(segment, name)| match segment {
                 KeySegment::Name(known) => known == name,
                 KeySegment::Server => true,
             })
     }
 
+    /// Returns the path of this key for the server of this name.
+    pub(super) fn path_for(&self, server: &str) -> Vec<String> {
+        let names = self.path.iter().map(|segment| match segment {
+            KeySegment::Name(name) => name.as_str(),
+            KeySegment::Server => server,
+        });
+        names.map(str::to_owned).collect()
+    }
+
+    /// Returns the name of the section.
+    pub(super) fn section(&self) -> Option<&str> {
+        match self.path.first() {
+            Some(KeySegment::Name(name)) => Some(name),
+            Some(KeySegment::Server) | None => None,
+        }
+    }
+
+    /// Returns whether the key is of a server.
+    pub(super) fn is_of_server(&self) -> bool {
+        self.path.contains(&KeySegment::Server)
+    }
+
     /// Returns whether the key is in a table that may be absent, such as `listen.tls`.
     pub(super) fn is_in_optional_table(&self) -> bool {
-        let name = |step: &KeySegment| match step {
-            KeySegment::Name(name) => name.clone(),
-            KeySegment::Server => "NAME".to_owned(),
-        };
-        let table: Vec<String> = self.path.iter().rev().skip(1).rev().map(name).collect();
-        !self.path.contains(&KeySegment::Server) && find(&table).is_some_and(|table| table.has_keys)
+        let path = self.path_for("NAME");
+        let table = path.split_last().and_then(|(_, table)| find(table));
+        !self.is_of_server() && table.is_some_and(|table| table.has_keys)
     }
 
     /// Returns the key as documentation writes it, with `NAME` for the name of a server.
     #[cfg(test)]
     pub(super) fn name(&self) -> String {
-        let steps = self.path.iter().map(|step| match step {
-            KeySegment::Name(name) => name.as_str(),
-            KeySegment::Server => "NAME",
-        });
-        steps.collect::<Vec<_>>().join(".")
+        self.path_for("NAME").join(".")
     }
 }
 
@@ -87,12 +102,10 @@ pub(super) fn find(path: &[String]) -> Option<&'static ConfigKey> {
 /// Returns the names of the sections: the first parts of the keys.
 pub(super) fn sections() -> impl Iterator<Item = &'static str> {
     let mut last = "";
-    KEYS.iter().filter_map(move |key| match key.path.first() {
-        Some(KeySegment::Name(name)) if name != last => {
-            last = name;
-            Some(name.as_str())
-        }
-        Some(_) | None => None,
+    KEYS.iter().filter_map(ConfigKey::section).filter(move |name| {
+        let is_new = *name != last;
+        last = *name;
+        is_new
     })
 }
 
@@ -100,9 +113,9 @@ fn collect(schema: &Value, path: &mut Vec<KeySegment>, keys: &mut Vec<ConfigKey>
     // A section, and the table of all servers, are not keys; only their contents are.
     let is_key = path.len() > 1 && !matches!(path.last(), Some(KeySegment::Server));
     let children = schema["properties"].as_object();
-    let servers = Some(&schema["additionalProperties"]).filter(|server| server.is_object());
-    let servers = servers.filter(|server| server.get("properties").is_some());
-    if is_key && servers.is_none() {
+    let server = &schema["additionalProperties"];
+    let server = server.get("properties").is_some().then_some(server);
+    if is_key && server.is_none() {
         let has_keys = children.is_some();
         let default = schema.get("default").cloned();
         keys.push(ConfigKey { path: path.clone(), kind: kind(schema), has_keys, default });
@@ -112,7 +125,7 @@ fn collect(schema: &Value, path: &mut Vec<KeySegment>, keys: &mut Vec<ConfigKey>
         collect(child, path, keys);
         path.pop();
     }
-    if let Some(server) = servers {
+    if let Some(server) = server {
         path.push(KeySegment::Server);
         collect(server, path, keys);
         path.pop();
@@ -127,7 +140,7 @@ fn kind(schema: &Value) -> ValueKind {
         Some("integer" | "number" | "boolean") => ValueKind::Plain,
         Some("array" | "object") => ValueKind::Compound,
         // Words with descriptions have `oneOf` and no `type`.
-        Some(_) | None => ValueKind::Text,
+        _ => ValueKind::Text,
     }
 }
 
@@ -136,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_is_found_with_what_it_takes() {
+    fn every_key_is_found_with_the_kind_of_its_value() {
         let kind = |path: &str| {
             let path: Vec<String> = path.split('.').map(str::to_owned).collect();
             find(&path).map(|key| key.kind)

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{
     Deserialize, Deserializer,
     de::{self, Visitor},
@@ -10,7 +10,8 @@ use serde::{
 use toml::Spanned;
 
 use super::{
-    StartPolicy, diagnostic::ConfigProblem, duration, keyword::NamedValue, schema::DurationSchema,
+    StartPolicy, diagnostic::ConfigProblem, duration::WrittenDuration, keyword::NamedValue,
+    schema::DurationSchema,
 };
 
 /// The expected type in serde's messages about another value.
@@ -37,14 +38,14 @@ pub enum LifecycleConfig {
 
 /// [`LifecycleConfig`] as written in the file: a word, or a table with the word as `mode`.
 pub(super) struct LifecycleValue {
-    mode: Mode,
+    mode: LifecycleMode,
     idle_timeout: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
-enum Mode {
+pub(super) enum LifecycleMode {
     /// For ever, or for `idle_timeout`.
     KeepAlive,
     /// Until its last answer.
@@ -54,57 +55,40 @@ enum Mode {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
-struct Table {
+pub(super) struct LifecycleTable {
     /// The kind of lifecycle.
-    #[schemars(with = "Mode")]
-    mode: NamedValue<Mode>,
+    #[schemars(with = "LifecycleMode")]
+    mode: NamedValue<LifecycleMode>,
     /// The time after which an idle `keep-alive` connection is closed; without it, never.
-    #[schemars(with = "DurationSchema")]
-    #[serde(default, deserialize_with = "duration::deserialize_some")]
-    idle_timeout: Option<Duration>,
-}
-
-impl JsonSchema for LifecycleValue {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Lifecycle".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (word, table) = (Mode::json_schema(generator), Table::json_schema(generator));
-        json_schema!({ "anyOf": [word, table] })
-    }
+    #[schemars(with = "Option<DurationSchema>")]
+    idle_timeout: Option<WrittenDuration>,
 }
 
 impl<'de> Deserialize<'de> for LifecycleValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Found;
+        struct LifecycleVisitor;
 
-        impl<'de> Visitor<'de> for Found {
-            type Value = self::LifecycleValue;
+        impl<'de> Visitor<'de> for LifecycleVisitor {
+            type Value = LifecycleValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(EXPECTED)
             }
 
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<self::LifecycleValue, E> {
-                let mode = Mode::deserialize(de::value::StrDeserializer::new(name))?;
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<LifecycleValue, E> {
+                let mode = LifecycleMode::deserialize(de::value::StrDeserializer::new(name))?;
                 Ok(LifecycleValue { mode, idle_timeout: None })
             }
 
-            fn visit_map<A: de::MapAccess<'de>>(
-                self,
-                map: A,
-            ) -> Result<self::LifecycleValue, A::Error> {
-                let table = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(LifecycleValue { mode: table.mode.0, idle_timeout: table.idle_timeout })
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<LifecycleValue, A::Error> {
+                let table =
+                    LifecycleTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                let idle_timeout = table.idle_timeout.map(|found| found.0);
+                Ok(LifecycleValue { mode: table.mode.0, idle_timeout })
             }
         }
 
-        deserializer.deserialize_any(Found)
+        deserializer.deserialize_any(LifecycleVisitor)
     }
 }
 
@@ -113,33 +97,27 @@ pub(super) fn of(
     found: Option<Spanned<LifecycleValue>>,
     start: StartPolicy,
 ) -> Result<LifecycleConfig, ConfigProblem> {
+    let is_lazy = start == StartPolicy::Lazy;
     let Some(found) = found else {
         // A server that is connected before the first request is meant to stay connected.
-        return Ok(match start {
-            StartPolicy::Lazy => LifecycleConfig::Pooled,
-            StartPolicy::Eager | StartPolicy::Prewarm => {
-                LifecycleConfig::KeepAlive { idle_timeout: None }
-            }
+        return Ok(match is_lazy {
+            true => LifecycleConfig::Pooled,
+            false => LifecycleConfig::KeepAlive { idle_timeout: None },
         });
     };
     let problem = |message: &str| ConfigProblem::at(found.span(), message);
-    match found.get_ref() {
-        LifecycleValue { mode: Mode::KeepAlive, idle_timeout } => {
-            Ok(LifecycleConfig::KeepAlive { idle_timeout: *idle_timeout })
+    let LifecycleValue { mode, idle_timeout } = found.get_ref();
+    match (mode, *idle_timeout) {
+        (LifecycleMode::KeepAlive, idle_timeout) => Ok(LifecycleConfig::KeepAlive { idle_timeout }),
+        (LifecycleMode::Ephemeral, Some(_)) => {
+            Err(problem("`idle_timeout` has no effect on an ephemeral server")
+                .help("remove it: metamcp closes the server after its last answer"))
         }
-        LifecycleValue { mode: Mode::Ephemeral, idle_timeout: Some(_) } => {
-            Err(problem("`idle_timeout` of an ephemeral server")
-                .help("it is closed after its last answer: remove `idle_timeout`"))
+        (LifecycleMode::Ephemeral, None) if !is_lazy => {
+            Err(problem("`lifecycle = \"ephemeral\"` contradicts `start`")
+                .help("remove one: metamcp would close the server as soon as it is connected"))
         }
-        LifecycleValue { mode: Mode::Ephemeral, idle_timeout: None }
-            if start != StartPolicy::Lazy =>
-        {
-            Err(problem("`lifecycle = \"ephemeral\"` together with `start`")
-                .help("it would be closed as soon as it is connected: remove one of them"))
-        }
-        LifecycleValue { mode: Mode::Ephemeral, idle_timeout: None } => {
-            Ok(LifecycleConfig::Ephemeral)
-        }
+        (LifecycleMode::Ephemeral, None) => Ok(LifecycleConfig::Ephemeral),
     }
 }
 
@@ -167,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_or_a_table_says_how_long() {
+    fn a_lifecycle_is_a_word_or_a_table() {
         let kept = |idle_timeout| LifecycleConfig::KeepAlive { idle_timeout };
         let hour = Some(Duration::from_secs(3600));
         for (text, start, expected) in [
@@ -190,21 +168,21 @@ mod tests {
     #[test]
     fn a_meaningless_lifecycle_is_refused_with_the_remedy() {
         insta::assert_snapshot!(bad("lifecycle = \"ephemeral\"\n", StartPolicy::Eager), @r#"
-        `lifecycle = "ephemeral"` together with `start`
+        `lifecycle = "ephemeral"` contradicts `start`
          --> c.toml:1:13
           |
         1 | lifecycle = "ephemeral"
           |             ^^^^^^^^^^^
-          = help: it would be closed as soon as it is connected: remove one of them
+          = help: remove one: metamcp would close the server as soon as it is connected
         "#);
         insta::assert_snapshot!(
             bad("lifecycle = { mode = \"ephemeral\", idle_timeout = \"1s\" }\n", StartPolicy::Lazy), @r#"
-        `idle_timeout` of an ephemeral server
+        `idle_timeout` has no effect on an ephemeral server
          --> c.toml:1:13
           |
         1 | lifecycle = { mode = "ephemeral", idle_timeout = "1s" }
           |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-          = help: it is closed after its last answer: remove `idle_timeout`
+          = help: remove it: metamcp closes the server after its last answer
         "#
         );
         insta::assert_snapshot!(bad("lifecycle = \"forever\"\n", StartPolicy::Lazy), @r#"

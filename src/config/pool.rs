@@ -1,18 +1,19 @@
 //! The number and lifetime of connections: `[pool]`.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    ServerConfig, defaults,
+    ServerConfigs,
+    bounded_number::bounded_number,
+    defaults,
     diagnostic::ConfigProblem,
-    duration,
-    schema::{DurationOrOff, DurationSchema, duration_text},
+    duration::{self, WrittenDuration, WrittenTimeout},
+    schema::{DurationOrOff, DurationSchema},
 };
-use crate::server_name::ServerName;
 
 /// The number and lifetime of connections to servers, all servers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,84 +54,70 @@ pub(super) struct PoolTable {
     #[schemars(with = "usize", range(min = 0, max = defaults::POOL_SIZE_MAX), extend("default" = defaults::POOL_RESERVE_SIZE))]
     reserve_size: Option<Spanned<usize>>,
     /// The time that a request waits before it may use the reserve.
-    #[serde(deserialize_with = "duration::deserialize_some")]
-    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::POOL_RESERVE_TIMEOUT)))]
-    reserve_timeout: Option<Duration>,
+    #[schemars(with = "DurationSchema", extend("default" = duration::text(defaults::POOL_RESERVE_TIMEOUT)))]
+    reserve_timeout: Option<WrittenDuration>,
     /// The number of idle connections that are kept, those used last; less than `size`.
     #[schemars(with = "usize", range(min = 0, max = defaults::POOL_SIZE_MAX - 1), extend("default" = defaults::POOL_MIN_SIZE))]
     min_size: Option<Spanned<usize>>,
     /// The time after which an idle connection is closed; "0s" is never.
-    #[serde(deserialize_with = "duration::deserialize_or_off")]
-    #[schemars(with = "DurationOrOff", extend("default" = duration_text(defaults::POOL_IDLE_TIMEOUT)))]
-    idle_timeout: Option<Option<Duration>>,
+    #[schemars(with = "DurationOrOff", extend("default" = duration::text(defaults::POOL_IDLE_TIMEOUT)))]
+    idle_timeout: Option<WrittenTimeout>,
 }
 
 impl PoolTable {
     /// Checks the table, and that the pool has room for all servers.
-    pub(super) fn into_pool(
-        self,
-        servers: &BTreeMap<ServerName, Arc<ServerConfig>>,
-    ) -> Result<PoolConfig, ConfigProblem> {
-        let place = self.size.as_ref().map(Spanned::span);
+    pub(super) fn checked(self, servers: &ServerConfigs) -> Result<PoolConfig, ConfigProblem> {
         let defaults = PoolConfig::default();
-        for (key, found, least) in
-            [("size", &self.size, 1), ("reserve_size", &self.reserve_size, 0)]
-        {
-            if let Some(found) = found
-                && !(least..=defaults::POOL_SIZE_MAX).contains(found.get_ref())
-            {
-                let message = format!("`pool.{key}` is {}", found.get_ref());
-                return Err(ConfigProblem::at(found.span(), message)
-                    .help(format!("use {least} to {}", defaults::POOL_SIZE_MAX)));
-            }
-        }
-        let size = self.size.as_ref().map_or(defaults.size, |found| *found.get_ref());
+        let most = defaults::POOL_SIZE_MAX;
+        let place = self.size.as_ref().map(Spanned::span).unwrap_or_default();
+        let size = bounded_number("pool.size", self.size.as_ref(), (1, most))?;
+        let reserve = bounded_number("pool.reserve_size", self.reserve_size.as_ref(), (0, most))?;
+        let size = size.unwrap_or(defaults.size);
         if let Some(min) = &self.min_size
             && size <= *min.get_ref()
         {
             let message = format!("`pool.min_size` is {} of {size} connections", min.get_ref());
             return Err(ConfigProblem::at(min.span(), message).help(
-            "none could make room for a server that is not connected: use less than `pool.size`",
-        ));
+                "use less than `pool.size`, so that an idle connection can make room for another server",
+            ));
         }
         let pool = PoolConfig {
             size,
-            reserve_size: self.reserve_size.map_or(defaults.reserve_size, Spanned::into_inner),
-            reserve_timeout: self.reserve_timeout.unwrap_or(defaults.reserve_timeout),
+            reserve_size: reserve.unwrap_or(defaults.reserve_size),
+            reserve_timeout: self.reserve_timeout.map_or(defaults.reserve_timeout, |found| found.0),
             min_size: self.min_size.map_or(defaults.min_size, Spanned::into_inner),
-            idle_timeout: self.idle_timeout.unwrap_or(defaults.idle_timeout),
+            idle_timeout: self.idle_timeout.map_or(defaults.idle_timeout, |found| found.0),
         };
-        room_for_all(&pool, place, servers)?;
+        check_room(&pool, place, servers)?;
         Ok(pool)
     }
 }
 
 /// Checks that servers that stay connected leave room for the others.
-fn room_for_all(
+fn check_room(
     pool: &PoolConfig,
-    place: Option<std::ops::Range<usize>>,
-    servers: &BTreeMap<ServerName, Arc<ServerConfig>>,
+    place: std::ops::Range<usize>,
+    servers: &ServerConfigs,
 ) -> Result<(), ConfigProblem> {
+    let n_servers = servers.len();
     let n_kept = servers.values().filter(|server| server.is_keep_alive()).count();
-    let n_needed = n_kept + usize::from(n_kept < servers.len());
+    let n_needed = n_kept + usize::from(n_kept < n_servers);
     if n_needed <= pool.size {
         return Ok(());
     }
-    let message = format!(
-        "{n_kept} of {} servers are to be connected always, and `pool.size` is {}",
-        servers.len(),
-        pool.size
-    );
-    Err(ConfigProblem::at(place.unwrap_or(0..0), message)
-        .help(format!("write `size = {n_needed}` or more under `[pool]`")))
+    let message =
+        format!("{n_kept} of {n_servers} servers stay connected, and `pool.size` is {}", pool.size);
+    Err(ConfigProblem::at(place, message).help(format!(
+        "write `size = {n_needed}` or more under `[pool]`, so that every server can connect"
+    )))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{collections::BTreeMap, path::Path};
 
     use super::*;
-    use crate::config::health::HealthTable;
+    use crate::{config::health::HealthTable, server_name::ServerName};
 
     #[derive(Deserialize)]
     struct File {
@@ -147,7 +134,7 @@ mod tests {
             let server = table.into_server(name.span(), &HealthTable::default())?;
             Ok((ServerName::new(name.get_ref()).expect("a name"), server))
         });
-        file.pool.into_pool(&servers.collect::<Result<_, ConfigProblem>>()?)
+        file.pool.checked(&servers.collect::<Result<_, ConfigProblem>>()?)
     }
 
     #[track_caller]
@@ -208,24 +195,24 @@ mod tests {
           |
         3 | min_size = 2
           |            ^
-          = help: none could make room for a server that is not connected: use less than `pool.size`
+          = help: use less than `pool.size`, so that an idle connection can make room for another server
         ");
     }
 
     #[test]
-    fn servers_that_are_kept_must_leave_room_for_the_others() {
+    fn servers_that_stay_connected_leave_room_for_the_others() {
         let server =
             |name: &str, more: &str| format!("[servers.{name}]\ncommand = \"x\"\n{more}\n");
         let eager = |name| server(name, "start = \"eager\"");
         let pool = "[pool]\nsize = 2\n".to_owned();
         parse(&(pool.clone() + &eager("a") + &eager("b"))).expect("all of them fit");
         insta::assert_snapshot!(bad(&(pool.clone() + &eager("a") + &eager("b") + &server("c", ""))), @"
-        2 of 3 servers are to be connected always, and `pool.size` is 2
+        2 of 3 servers stay connected, and `pool.size` is 2
          --> c.toml:2:8
           |
         2 | size = 2
           |        ^
-          = help: write `size = 3` or more under `[pool]`
+          = help: write `size = 3` or more under `[pool]`, so that every server can connect
         ");
         let own = "start = \"eager\"\nlifecycle = { mode = \"keep-alive\", idle_timeout = \"1h\" }";
         parse(&(pool + &eager("a") + &server("b", own) + &server("c", "")))

@@ -8,10 +8,12 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    ServerConfig, defaults,
+    ServerConfig, ServerConfigs,
+    bounded_number::bounded_number,
+    defaults,
     diagnostic::ConfigProblem,
-    duration,
-    schema::{self, DurationSchema, ProvisionableServers, duration_text},
+    duration::{self, WrittenDuration},
+    schema::{self, DurationSchema, ProvisionableServers},
     server, url,
 };
 use crate::server_name::ServerName;
@@ -147,9 +149,8 @@ struct RegistryTable {
     #[schemars(with = "Option<String>", regex(pattern = schema::URL))]
     url: Option<Spanned<String>>,
     /// The time that its answers stay valid.
-    #[serde(default, deserialize_with = "duration::deserialize_some")]
-    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::REGISTRY_TTL)))]
-    ttl: Option<Duration>,
+    #[schemars(with = "Option<DurationSchema>", extend("default" = duration::text(defaults::REGISTRY_TTL)))]
+    ttl: Option<WrittenDuration>,
 }
 
 /// The name and settings of a server, or the mistake in them.
@@ -159,15 +160,15 @@ type Declared = Result<(ServerName, Arc<ServerConfig>), ConfigProblem>;
 const NAMESPACES: &str = "write a namespace, as in \"internal/github\", or all below one, as in \"@modelcontextprotocol/*\"";
 
 /// The help that shows how to write the URL of a registry.
-const EXAMPLE: &str = "write what stands before `/v0/servers`, as in `https://HOST`";
+const EXAMPLE: &str = "write the part before `/v0/servers`, as in `https://HOST`";
 
 impl ProvisionTable {
     /// Checks the table. `declare` checks the name and table of a server as under `[servers]`, and
-    /// `declared` has the servers that are there.
+    /// `declared` has the servers there.
     pub(super) fn checked(
         self,
         declare: impl Fn(&Spanned<String>, server::ServerTable) -> Declared,
-        declared: &BTreeMap<ServerName, Arc<ServerConfig>>,
+        declared: &ServerConfigs,
     ) -> Result<ProvisionConfig, ConfigProblem> {
         let defaults = ProvisionConfig::default();
         if self.servers.len() > defaults::PROVISIONABLE_MAX
@@ -181,19 +182,17 @@ impl ProvisionTable {
         for (found, table) in self.servers {
             let (name, server) = provisionable(&found, table, &declare)?;
             if declared.contains_key(&name) {
-                let message = format!("`{name}` is a server under `[servers]` too");
+                let message = format!("server `{name}` is declared under `[servers]` too");
                 return Err(ConfigProblem::at(found.span(), message)
-                    .help("one that is declared there is there anyway: remove or rename one"));
+                    .help("rename it, or remove one of the two declarations"));
             }
             servers.insert(name, Arc::new(server));
         }
+        let confidence =
+            bounded_number("min_confidence", self.min_confidence.as_ref(), (0.0, 1.0))?;
         Ok(ProvisionConfig {
             is_enabled: self.enabled.unwrap_or(true),
-            min_confidence: self
-                .min_confidence
-                .map(confidence)
-                .transpose()?
-                .unwrap_or(defaults.min_confidence),
+            min_confidence: confidence.unwrap_or(defaults.min_confidence),
             trusted: self.trusted.map(trusted).transpose()?.unwrap_or_default(),
             servers,
             registry: self.registry.map(registry).transpose()?,
@@ -211,8 +210,9 @@ pub(super) fn refuse_provision_keys(table: &server::ServerTable) -> Result<(), C
     match keys.into_iter().find_map(|(key, place)| Some((key, place?))) {
         None => Ok(()),
         Some((key, place)) => {
-            Err(ConfigProblem::at(place, format!("`{key}` of a server under `[servers]`"))
-                .help("only one under `[provision.servers]` is looked for by it: remove it"))
+            let message = format!("`{key}` has no effect under `[servers]`");
+            Err(ConfigProblem::at(place, message)
+                .help("remove it, or declare the server under `[provision.servers]`"))
         }
     }
 }
@@ -223,16 +223,14 @@ fn provisionable(
     declare: impl Fn(&Spanned<String>, server::ServerTable) -> Declared,
 ) -> Result<(ServerName, Provisionable), ConfigProblem> {
     if let Some(start) = table.eager_start_span() {
-        return Err(ConfigProblem::at(start, "`start` of a server that waits to be provisioned")
-            .help("it is connected when it is provisioned: remove `start`"));
+        return Err(ConfigProblem::at(start, "`start` has no effect under `[provision.servers]`")
+            .help("remove it: metamcp connects the server when it provisions it"));
     }
     let namespace = table.namespace.take().map(namespace).transpose()?;
     let Some(found) = table.description.take() else {
-        return Err(ConfigProblem::at(
-            name.span(),
-            "a server to be provisioned without `description`",
-        )
-        .help("nothing would find it: add `description = \"…\"` with what it is for"));
+        let message = format!("server `{}` has no `description`", name.get_ref().escape_debug());
+        return Err(ConfigProblem::at(name.span(), message)
+            .help("add `description = \"…\"` with its purpose, by which metamcp finds it"));
     };
     let description = text("description", found, defaults::DESCRIPTION_BYTES_MAX)?;
     let keywords = table.keywords.take().map(keywords).transpose()?.unwrap_or_default();
@@ -244,7 +242,7 @@ fn keywords(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigP
     if found.get_ref().len() > defaults::KEYWORDS_MAX {
         let message = format!("{} keywords", found.get_ref().len());
         return Err(ConfigProblem::at(found.span(), message)
-            .help(format!("use {} or less: more match anything", defaults::KEYWORDS_MAX)));
+            .help(format!("use {} or less", defaults::KEYWORDS_MAX)));
     }
     let word = |word| text("keywords", word, defaults::NAMESPACE_BYTES_MAX);
     found.into_inner().into_iter().map(word).collect()
@@ -254,8 +252,8 @@ fn keywords(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigP
 fn text(key: &str, found: Spanned<String>, most: usize) -> Result<String, ConfigProblem> {
     let text = found.get_ref();
     if !text.chars().any(char::is_alphanumeric) {
-        return Err(ConfigProblem::at(found.span(), format!("`{key}` says nothing"))
-            .help("write words by which the server is to be found"));
+        return Err(ConfigProblem::at(found.span(), format!("`{key}` has no letter and no digit"))
+            .help("write words by which metamcp finds the server"));
     }
     if text.len() > most {
         let message = format!("`{key}` has a text of {} bytes", text.len());
@@ -297,7 +295,7 @@ fn trusted(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<TrustRule>, Confi
             Some(scope) if is_namespace(scope) => Ok(TrustRule::Below(format!("{scope}/"))),
             None if is_namespace(text) => Ok(TrustRule::Exactly(text.clone())),
             Some(_) | None => {
-                let message = format!("`{}` trusts no namespace", text.escape_debug());
+                let message = format!("`{}` is not a trust rule", text.escape_debug());
                 Err(ConfigProblem::at(found.span(), message).help(NAMESPACES))
             }
         }
@@ -305,33 +303,21 @@ fn trusted(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<TrustRule>, Confi
     found.into_inner().into_iter().map(rule).collect()
 }
 
-fn confidence(found: Spanned<f64>) -> Result<f64, ConfigProblem> {
-    // NaN is in no range.
-    if (0.0..=1.0).contains(found.get_ref()) {
-        return Ok(found.into_inner());
-    }
-    Err(ConfigProblem::at(found.span(), format!("`min_confidence` is {}", found.get_ref())).help(
-        "use 0 to 1: 1 is certain, and 0.6 is a server whose words cover most of the request",
-    ))
-}
-
 fn registry(table: Spanned<RegistryTable>) -> Result<RegistryConfig, ConfigProblem> {
     let place = table.span();
     let RegistryTable { url, ttl } = table.into_inner();
     let Some(text) = url else {
-        return Err(ConfigProblem::at(place, "`provision.registry` without `url`")
-            .help(format!("no registry is asked unless it is named: add `url`, and {EXAMPLE}")));
+        return Err(ConfigProblem::at(place, "`provision.registry` has no `url`")
+            .help(format!("add `url`: {EXAMPLE}")));
     };
     let url = url::parse_http(&text, EXAMPLE)?;
     let path = url.path().trim_end_matches('/');
     if url.query().is_some() || path.ends_with("/v0/servers") || path.ends_with("/v0") {
-        let message = format!(
-            "`{}` is more than the base of a registry",
-            url::without_secrets(text.get_ref())
-        );
+        let shown = url::without_secrets(text.get_ref());
+        let message = format!("`{shown}` is not the base URL of a registry");
         return Err(ConfigProblem::at(text.span(), message).help(EXAMPLE));
     }
-    Ok(RegistryConfig { url, ttl: ttl.unwrap_or(defaults::REGISTRY_TTL) })
+    Ok(RegistryConfig { url, ttl: ttl.map_or(defaults::REGISTRY_TTL, |found| found.0) })
 }
 
 #[cfg(test)]

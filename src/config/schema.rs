@@ -11,7 +11,12 @@ use schemars::{
 };
 use serde_json::{Value, json};
 
-use super::{defaults, duration, load::ConfigFile, server};
+use super::{
+    defaults, duration,
+    lifecycle::{LifecycleMode, LifecycleTable},
+    load::ConfigFile,
+    server,
+};
 use crate::server_name::ServerName;
 
 /// The pattern of an HTTP URL, with TLS or without.
@@ -50,11 +55,6 @@ fn tidied(schema: &mut Schema) {
     }
 }
 
-/// Returns a duration as the file writes it.
-pub(super) fn duration_text(duration: Duration) -> String {
-    duration::text(duration)
-}
-
 /// A duration within bounds, in milliseconds. With `OFF`, zero means never.
 pub(super) enum BoundedDuration<const LEAST_MS: u64, const MOST_MS: u64, const OFF: bool> {}
 
@@ -89,7 +89,7 @@ impl<const LEAST_MS: u64, const MOST_MS: u64, const OFF: bool> JsonSchema
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let mut ways: Vec<String> = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)]
+        let mut patterns: Vec<String> = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)]
             .into_iter()
             .filter(|(_, unit)| *unit <= MOST_MS)
             .map(|(name, unit)| {
@@ -97,24 +97,24 @@ impl<const LEAST_MS: u64, const MOST_MS: u64, const OFF: bool> JsonSchema
             })
             .collect();
         if OFF {
-            ways.insert(0, "0(?:ms|s|m|h)".to_owned());
+            patterns.insert(0, "0(?:ms|s|m|h)".to_owned());
         }
-        json_schema!({ "type": "string", "pattern": format!("^0*(?:{})$", ways.join("|")) })
+        json_schema!({ "type": "string", "pattern": format!("^0*(?:{})$", patterns.join("|")) })
     }
 }
 
 /// Returns a pattern for the whole numbers of a range, without leading zeros.
 fn numbers(least: u64, most: u64) -> String {
-    let mut ways = Vec::new();
+    let mut patterns = Vec::new();
     let mut from = least;
     // One alternative for each number of digits.
     while from <= most {
         let nines = 10_u64.pow(from.checked_ilog10().unwrap_or(0) + 1) - 1;
         let to = nines.min(most);
-        ways.push(of_one_length(&from.to_string(), &to.to_string()));
+        patterns.push(of_one_length(&from.to_string(), &to.to_string()));
         from = to + 1;
     }
-    format!("(?:{})", ways.join("|"))
+    format!("(?:{})", patterns.join("|"))
 }
 
 /// As [`numbers`], for two bounds with the same number of digits.
@@ -141,22 +141,22 @@ fn of_one_length(least: &str, most: &str) -> String {
         return format!("{first}{}", of_one_length(low, high));
     }
     let next = |digit: char, by: i8| char::from((digit as u8).saturating_add_signed(by));
-    let mut ways = Vec::new();
+    let mut patterns = Vec::new();
     let (mut from, mut to) = (first, last);
     if low.contains(|digit| digit != '0') {
-        ways.push(format!("{first}{}", of_one_length(low, &"9".repeat(low.len()))));
+        patterns.push(format!("{first}{}", of_one_length(low, &"9".repeat(low.len()))));
         from = next(first, 1);
     }
     if high.contains(|digit| digit != '9') {
         to = next(last, -1);
     }
     if from <= to {
-        ways.push(any(from, to));
+        patterns.push(any(from, to));
     }
     if to != last {
-        ways.push(format!("{last}{}", of_one_length(&"0".repeat(high.len()), high)));
+        patterns.push(format!("{last}{}", of_one_length(&"0".repeat(high.len()), high)));
     }
-    format!("(?:{})", ways.join("|"))
+    format!("(?:{})", patterns.join("|"))
 }
 
 /// Declares types that only carry a schema, for fields that serde reads as another type.
@@ -185,15 +185,9 @@ macro_rules! shown_as {
 }
 
 shown_as! {
-    /// An IP address and a port.
-    Addresses = |_| json_schema!({
-        "type": "string",
-        "pattern": "^([0-9.]+|\\[[0-9a-fA-F:.]+\\]):[0-9]{1,5}$",
-    });
-    /// The view at `/`.
-    RootWord = |_| json_schema!({
-        "type": "string",
-        "pattern": "^(direct|meta|passthrough:.+)$",
+    /// A lifecycle: a word, or a table with the word as `mode`.
+    LifecycleSchema = |generator| json_schema!({
+        "anyOf": [LifecycleMode::json_schema(generator), LifecycleTable::json_schema(generator)],
     });
     /// A group of words that mean the same.
     Synonyms = |_| json_schema!({
@@ -210,13 +204,9 @@ shown_as! {
     ProvisionableServers = |generator| {
         let mut servers = named(generator, &[], &["description"], Some(defaults::PROVISIONABLE_MAX));
         // Such a server starts on request: `lazy` is the only valid value.
-        if let Some(start) = servers
-            .ensure_object()
-            .get_mut("additionalProperties")
-            .and_then(|server| server.pointer_mut("/properties/start"))
-        {
+        if let Some(start) = servers.pointer_mut("/additionalProperties/properties/start") {
             *start = json!({
-                "description": "Such a server is connected when it is provisioned.",
+                "description": "metamcp connects such a server when it provisions it.",
                 "type": "string",
                 "const": "lazy",
                 "default": "lazy",

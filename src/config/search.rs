@@ -5,13 +5,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{SecretValue, defaults, diagnostic::ConfigProblem, keyword::NamedValue, schema, url};
+use super::{
+    SecretValue, defaults, diagnostic::ConfigProblem, keyword::NamedValue, schema,
+    secret::REFERENCE_HELP, url,
+};
 use crate::search::RankingStrategy;
 
 /// The settings of the search for tools.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchConfig {
-    /// The way to compute the score of a tool.
+    /// The ranking of tools.
     pub strategy: RankingStrategy,
     /// Groups of words and phrases that mean the same, in addition to the built-in groups.
     pub synonyms: Vec<Vec<String>>,
@@ -82,7 +85,7 @@ fn synonyms(found: Spanned<Vec<Group>>) -> Result<Vec<Vec<String>>, ConfigProble
     if found.get_ref().len() > groups_max {
         let message = format!("{} groups of synonyms", found.get_ref().len());
         return Err(ConfigProblem::at(found.span(), message)
-            .help(format!("use {groups_max} or less, for words of your own")));
+            .help(format!("use {groups_max} groups or less")));
     }
     found.into_inner().into_iter().map(group).collect()
 }
@@ -90,10 +93,9 @@ fn synonyms(found: Spanned<Vec<Group>>) -> Result<Vec<Vec<String>>, ConfigProble
 fn group(found: Group) -> Result<Vec<String>, ConfigProblem> {
     let words_max = defaults::SYNONYMS_IN_GROUP_MAX;
     if !(2..=words_max).contains(&found.get_ref().len()) {
-        let is_small = found.get_ref().len() < 2;
-        let message = format!("a group of too {} synonyms", if is_small { "few" } else { "many" });
+        let message = format!("`synonyms` has a group of {}", found.get_ref().len());
         return Err(ConfigProblem::at(found.span(), message)
-            .help(format!("a group has 2 to {words_max} that mean the same")));
+            .help(format!("write 2 to {words_max} words or phrases that mean the same")));
     }
     let word = |word: Spanned<String>| {
         let text = word.get_ref();
@@ -118,10 +120,9 @@ fn embedding(table: Spanned<EmbeddingTable>) -> Result<EmbeddingConfig, ConfigPr
     let place = table.span();
     let EmbeddingTable { url, model, api_key } = table.into_inner();
     let missing = |key: &str, help: &str| {
-        ConfigProblem::at(place.clone(), format!("`search.embedding` without `{key}`")).help(help)
+        ConfigProblem::at(place.clone(), format!("`search.embedding` has no `{key}`")).help(help)
     };
-    let url = url.ok_or_else(|| missing("url", EXAMPLE))?;
-    let url = url::parse_http(&url, EXAMPLE)?;
+    let url = url::parse_http(&url.ok_or_else(|| missing("url", EXAMPLE))?, EXAMPLE)?;
     let help = "add `model = \"NAME\"`, as the endpoint calls it";
     let model = model.ok_or_else(|| missing("model", help))?;
     if model.get_ref().trim().is_empty() {
@@ -133,16 +134,12 @@ fn embedding(table: Spanned<EmbeddingTable>) -> Result<EmbeddingConfig, ConfigPr
 
 fn api_key_of(found: Spanned<String>) -> Result<SecretValue, ConfigProblem> {
     let place = found.span();
-    let help = "write \"credential:NAME\", or \"env:NAME\" for a variable of the service";
-    match SecretValue::from(found.into_inner()) {
-        SecretValue::Credential(name) if !SecretValue::is_credential_name(&name) => {
-            Err(ConfigProblem::at(place, format!("`credential:{name}` is not a credential name"))
-                .help("write the plain name of a file, as in \"credential:embedding-key\""))
-        }
-        reference @ (SecretValue::Credential(_) | SecretValue::Env(_)) => Ok(reference),
+    match SecretValue::checked(found)? {
         // Not shown: it may be the key.
-        SecretValue::Literal(_) => Err(ConfigProblem::at(place, "`api_key` is not a reference")
-            .help(format!("others could read it here: {help}"))),
+        SecretValue::Literal(_) => {
+            Err(ConfigProblem::at(place, "`api_key` is not a reference").help(REFERENCE_HELP))
+        }
+        reference => Ok(reference),
     }
 }
 
@@ -183,6 +180,7 @@ mod tests {
     }
 
     #[test]
+    // One snapshot for each mistake: a table, however long.
     fn a_meaningless_search_setting_is_refused_with_the_remedy() {
         insta::assert_snapshot!(bad("[search]\nstrategy = \"bm52\"\n"), @r#"
         unknown value `bm52`
@@ -193,12 +191,12 @@ mod tests {
           = help: did you mean `bm25`?
         "#);
         insta::assert_snapshot!(bad("[search]\nsynonyms = [[\"deploy\"]]\n"), @r#"
-        a group of too few synonyms
+        `synonyms` has a group of 1
          --> c.toml:2:13
           |
         2 | synonyms = [["deploy"]]
           |             ^^^^^^^^^^
-          = help: a group has 2 to 16 that mean the same
+          = help: write 2 to 16 words or phrases that mean the same
         "#);
         insta::assert_snapshot!(bad("[search]\nsynonyms = [[\"deploy\", \"-\"]]\n"), @r#"
         `-` has no letter and no digit
@@ -217,7 +215,7 @@ mod tests {
           = help: write a list, as in ["one", "two"]
         "#);
         insta::assert_snapshot!(bad("[search.embedding]\nmodel = \"m\"\n"), @"
-        `search.embedding` without `url`
+        `search.embedding` has no `url`
          --> c.toml:1:1
           |
         1 | [search.embedding]
@@ -225,7 +223,7 @@ mod tests {
           = help: write it as `http://HOST:PORT/v1/embeddings`
         ");
         insta::assert_snapshot!(bad("[search.embedding]\nurl = \"http://h/\"\n"), @r#"
-        `search.embedding` without `model`
+        `search.embedding` has no `model`
          --> c.toml:1:1
           |
         1 | [search.embedding]
@@ -245,7 +243,7 @@ mod tests {
         let many = "[\"a\", \"b\"],".repeat(257);
         assert!(bad(&format!("[search]\nsynonyms = [{many}]\n")).contains("257 groups"));
         let large = "\"a\",".repeat(17);
-        assert!(bad(&format!("[search]\nsynonyms = [[{large}]]\n")).contains("too many"));
+        assert!(bad(&format!("[search]\nsynonyms = [[{large}]]\n")).contains("a group of 17"));
         let empty = "[search.embedding]\nurl = \"http://h/\"\nmodel = \" \"\n";
         assert!(bad(empty).contains("`model` is empty"));
     }

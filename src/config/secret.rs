@@ -2,14 +2,20 @@
 
 use std::{
     fmt, fs, io,
+    ops::Range,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
+use toml::Spanned;
 
-use super::defaults;
+use super::{defaults, diagnostic::ConfigProblem};
 use crate::files;
+
+/// The help for a secret that is in the file itself.
+pub(super) const REFERENCE_HELP: &str =
+    "write \"credential:NAME\" or \"env:NAME\", because other users may read the file";
 
 /// Returns the directory that systemd's `LoadCredential=` fills, if there is one.
 pub fn credentials_directory() -> Option<PathBuf> {
@@ -19,16 +25,15 @@ pub fn credentials_directory() -> Option<PathBuf> {
 /// Returns the names of the credentials in `directory` that every user of this host can read.
 pub fn exposed_credentials(directory: &Path) -> Vec<String> {
     let mode = |path: &Path| path.metadata().map_or(0, |found| found.permissions().mode());
-    let is_file = |path: &Path| path.metadata().is_ok_and(|found| found.is_file());
+    let is_exposed = |path: &Path| path.is_file() && mode(path) & 0o004 != 0;
     // Other users cannot reach files in a directory that they cannot search.
     if mode(directory) & 0o001 == 0 {
         return Vec::new();
     }
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let paths = entries.flatten().take(defaults::CREDENTIALS_MAX).map(|entry| entry.path());
-    let exposed = paths.filter(|path| is_file(path) && mode(path) & 0o004 != 0);
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let exposed = entries.take(defaults::CREDENTIALS_MAX).filter(|entry| is_exposed(&entry.path()));
     let mut names: Vec<String> =
-        exposed.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+        exposed.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -53,13 +58,13 @@ pub enum SecretValue {
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// No credentials directory: not started by systemd, or without `LoadCredential=`.
-    #[error("read `credential:{name}`: $CREDENTIALS_DIRECTORY is not set")]
+    #[error("`credential:{name}` needs $CREDENTIALS_DIRECTORY, which is not set")]
     NoDirectory {
         /// The credential's name.
         name: String,
     },
     /// The file cannot be read.
-    #[error("read `credential:{name}`")]
+    #[error("cannot read `credential:{name}`")]
     Credential {
         /// The credential's name.
         name: String,
@@ -73,7 +78,7 @@ pub enum SecretError {
         name: String,
     },
     /// The variable is not set, or not UTF-8.
-    #[error("read `env:{name}`: the variable is not set")]
+    #[error("the variable `{name}` is not set")]
     Env {
         /// The variable's name.
         name: String,
@@ -85,9 +90,9 @@ impl SecretError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoDirectory { .. } | Self::Credential { .. } => {
-                "Add `LoadCredential=NAME:/path` to the unit, or the name to `services.metamcp.credentials`."
+                "Add `LoadCredential=NAME:/path` to the unit, or NAME to `services.metamcp.credentials`."
             }
-            Self::Name { .. } => "A credential's name is a plain file name.",
+            Self::Name { .. } => "Write the plain name of a file after `credential:`.",
             Self::Env { .. } => "Set the variable in the environment of the service.",
         }
     }
@@ -118,12 +123,12 @@ impl SecretValue {
                 std::env::var(name).map_err(|_| SecretError::Env { name: name.clone() })
             }
             Self::Credential(name) => {
-                let value = String::from_utf8(Self::read_credential(name, credentials)?);
-                let value = value.map_err(|error| SecretError::Credential {
+                let bytes = Self::read_credential(name, credentials)?;
+                let value = str::from_utf8(&bytes).map_err(|error| SecretError::Credential {
                     name: name.clone(),
-                    source: io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()),
+                    source: io::Error::new(io::ErrorKind::InvalidData, error),
                 })?;
-                Ok(value.strip_suffix('\n').unwrap_or(&value).to_owned())
+                Ok(value.strip_suffix('\n').unwrap_or(value).to_owned())
             }
         }
     }
@@ -148,10 +153,29 @@ impl SecretValue {
         !name.is_empty() && !name.contains(['/', '\0']) && !name.starts_with('.')
     }
 
+    /// Reads a value that may be a reference, and checks the name of a credential.
+    pub(super) fn checked(text: Spanned<String>) -> Result<Self, ConfigProblem> {
+        let place = text.span();
+        let value = Self::from(text.into_inner());
+        value.check_name(place)?;
+        Ok(value)
+    }
+
+    /// Checks that a credential has a plain file name. `place` is the place of the value.
+    pub(super) fn check_name(&self, place: Range<usize>) -> Result<(), ConfigProblem> {
+        match self {
+            Self::Credential(name) if !Self::is_credential_name(name) => {
+                let message = format!("`credential:{name}` is not a credential name");
+                Err(ConfigProblem::at(place, message)
+                    .help("write the plain name of a file, as in \"credential:NAME\""))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns whether the name of a variable or header suggests a secret.
     pub fn is_secret_name(key: &str) -> bool {
-        let key = key.to_ascii_uppercase();
-        [
+        const WORDS: [&str; 9] = [
             "TOKEN",
             "SECRET",
             "PASSWORD",
@@ -161,9 +185,9 @@ impl SecretValue {
             "API-KEY",
             "AUTHORIZATION",
             "PRIVATE_KEY",
-        ]
-        .iter()
-        .any(|word| key.contains(word))
+        ];
+        let key = key.to_ascii_uppercase();
+        WORDS.iter().any(|word| key.contains(word))
     }
 
     /// Returns whether the value is a reference.
@@ -188,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_that_everybody_can_read_are_named() {
+    fn credentials_that_every_user_can_read_are_named() {
         let directory = tempfile::tempdir().expect("a directory");
         let put = |name: &str, mode: u32| {
             let path = directory.path().join(name);
@@ -204,7 +228,7 @@ mod tests {
             fs::set_permissions(directory.path(), mode).expect("changed");
         };
         open(0o700);
-        assert!(exposed_credentials(directory.path()).is_empty(), "nobody comes to them");
+        assert!(exposed_credentials(directory.path()).is_empty(), "no other user reaches them");
         open(0o755);
         assert_eq!(exposed_credentials(directory.path()), ["one", "two"]);
     }

@@ -10,11 +10,11 @@ use toml::Spanned;
 use super::{
     HealthConfig, LifecycleConfig, SecretValue, SharingMode, defaults,
     diagnostic::ConfigProblem,
-    duration,
+    duration::{self, WrittenDuration},
     health::HealthTable,
     keyword::NamedValue,
     lifecycle, provision,
-    schema::{self, DurationSchema, duration_text},
+    schema::{self, DurationSchema, LifecycleSchema},
     sharing, socket, url, variables,
 };
 
@@ -82,8 +82,7 @@ pub enum TransportConfig {
         /// Its working directory; `None` is that of the service.
         cwd: Option<PathBuf>,
     },
-    /// A unit that systemd starts for each connection to a socket, which is its standard input and
-    /// output.
+    /// A unit that systemd starts for each connection to a socket, which is its stdin and stdout.
     Unit {
         /// The path of the socket.
         socket: PathBuf,
@@ -169,13 +168,15 @@ pub(super) struct ServerTable {
     /// Its working directory.
     #[schemars(with = "String")]
     cwd: Option<Spanned<PathBuf>>,
-    /// Or an endpoint of streamable HTTP, or of the HTTP with SSE of version 2024-11-05.
+    /// The URL of an endpoint, instead of `command`: of streamable HTTP, or of the HTTP with SSE of
+    /// version 2024-11-05.
     #[schemars(with = "String", regex(pattern = "^http://.+"))]
     url: Option<Spanned<String>>,
     /// Headers to send to it: texts, `credential:NAME` or `env:NAME`.
     #[schemars(with = "BTreeMap<String, String>")]
     headers: Option<variables::VariableTable>,
-    /// Or the socket of a unit that systemd starts for each connection, an absolute path.
+    /// The absolute path of the socket of a unit that systemd starts for each connection, instead
+    /// of `command`.
     #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
     socket: Option<Spanned<PathBuf>>,
     /// The name of the template of that unit without `@`. Without it, `metamcp-server-` and the
@@ -197,12 +198,11 @@ pub(super) struct ServerTable {
     max_connections: Option<Spanned<usize>>,
     /// The time that an idle connection is kept: a word, or a table with the word as `mode`.
     /// Without it, `pool.idle_timeout`, or for ever if `start` is not `lazy`.
-    #[schemars(with = "lifecycle::LifecycleValue")]
+    #[schemars(with = "LifecycleSchema")]
     lifecycle: Option<Spanned<lifecycle::LifecycleValue>>,
     /// The longest time from the start of the server to the end of its handshake.
-    #[serde(deserialize_with = "duration::deserialize_some")]
-    #[schemars(with = "DurationSchema", extend("default" = duration_text(defaults::START_TIMEOUT)))]
-    start_timeout: Option<Duration>,
+    #[schemars(with = "DurationSchema", extend("default" = duration::text(defaults::START_TIMEOUT)))]
+    start_timeout: Option<WrittenDuration>,
     /// The requests that metamcp sends a second time within one call.
     #[schemars(with = "RetryPolicy", extend("default" = "safe"))]
     retry: Option<NamedValue<RetryPolicy>>,
@@ -237,18 +237,18 @@ impl ServerTable {
     ) -> Result<Arc<ServerConfig>, ConfigProblem> {
         provision::refuse_provision_keys(&self)?;
         let sharing = sharing::of(self.sharing.take(), self.max_connections.take())?;
-        let start = self.start.as_ref().map(|start| start.get_ref().0).unwrap_or_default();
-        if let Some(declared) = &self.start
-            && start != StartPolicy::Lazy
+        if let Some(start) = self.eager_start_span()
             && sharing != SharingMode::Shared
         {
-            let message = format!("`start` together with `sharing = \"{}\"`", sharing.name());
-            return Err(ConfigProblem::at(declared.span(), message)
-                .help("such a connection is made when a client needs it: remove `start`"));
+            let message = format!("`start` has no effect with `sharing = \"{}\"`", sharing.name());
+            return Err(ConfigProblem::at(start, message)
+                .help("remove `start`: metamcp connects such a server when a client needs it"));
         }
+        let start = self.start.take().map(|start| start.into_inner().0).unwrap_or_default();
         let lifecycle = lifecycle::of(self.lifecycle.take(), start)?;
-        let start_timeout = self.start_timeout.unwrap_or(defaults::START_TIMEOUT);
-        let retry = self.retry.map(|retry| retry.0).unwrap_or_default();
+        let start_timeout =
+            self.start_timeout.take().map_or(defaults::START_TIMEOUT, |found| found.0);
+        let retry = self.retry.take().map(|retry| retry.0).unwrap_or_default();
         let era = self.era.take().map(|era| era.0).unwrap_or_default();
         let own = self.health.take().unwrap_or_default().checked()?;
         let transport = self.transport(place)?;
@@ -266,76 +266,69 @@ impl ServerTable {
     }
 
     fn transport(self, place: std::ops::Range<usize>) -> Result<TransportConfig, ConfigProblem> {
-        // Each of these keys belongs to one transport, and is refused with another.
-        let details = [
-            ("headers", self.headers.as_ref().map(Spanned::span), "url"),
-            ("args", self.args.as_ref().map(Spanned::span), "command"),
-            ("env", self.env.as_ref().map(Spanned::span), "command"),
-            ("cwd", self.cwd.as_ref().map(Spanned::span), "command"),
-            ("unit", self.unit.as_ref().map(Spanned::span), "socket"),
+        self.refuse_mixed_transports()?;
+        if let Some(command) = self.command {
+            let span = command.span();
+            let command = command.into_inner();
+            if command.trim().is_empty() {
+                return Err(ConfigProblem::at(span, "`command` is empty")
+                    .help("name the program that speaks MCP over stdio"));
+            }
+            let args = self.args.map(Spanned::into_inner).unwrap_or_default();
+            if args.iter().chain([&command]).any(|text| text.contains('\0')) {
+                return Err(ConfigProblem::at(span, "a NUL character in `command` or `args`")
+                    .help("remove it: no program can receive it"));
+            }
+            let env = variables::of_environment(self.env)?;
+            let cwd = self.cwd.map(Spanned::into_inner);
+            return Ok(TransportConfig::Stdio { command, args, env, cwd });
+        }
+        if let Some(url) = self.url {
+            let (url, headers) = (http_url(&url)?, variables::of_headers(self.headers)?);
+            return Ok(TransportConfig::Http { url, headers });
+        }
+        if let Some(socket) = self.socket {
+            let span = socket.span();
+            let socket = socket::path(socket, "socket", "/run/metamcp-servers/git.sock")?;
+            let unit = socket::unit(self.unit, &socket, span)?;
+            return Ok(TransportConfig::Unit { socket, unit });
+        }
+        Err(ConfigProblem::at(place, "a server without `command`, `url` or `socket`").help(
+            "add `command = \"PROGRAM\"`, `url = \"http://HOST:PORT/mcp\"` or `socket = \"/run/DIRECTORY/NAME.sock\"`",
+        ))
+    }
+
+    /// Refuses a second transport, and keys without effect on the declared one.
+    fn refuse_mixed_transports(&self) -> Result<(), ConfigProblem> {
+        // Each key, and the key of the transport that it belongs to.
+        let keys = [
+            ("command", "command", self.command.as_ref().map(Spanned::span)),
+            ("url", "url", self.url.as_ref().map(Spanned::span)),
+            ("socket", "socket", self.socket.as_ref().map(Spanned::span)),
+            ("headers", "url", self.headers.as_ref().map(Spanned::span)),
+            ("args", "command", self.args.as_ref().map(Spanned::span)),
+            ("env", "command", self.env.as_ref().map(Spanned::span)),
+            ("cwd", "command", self.cwd.as_ref().map(Spanned::span)),
+            ("unit", "socket", self.unit.as_ref().map(Spanned::span)),
         ];
-        let only = |way: &str| {
-            let mut others = details.into_iter().filter(|(_, _, its_way)| *its_way != way);
-            others.try_for_each(|(key, found, _)| refuse(found, key, way))
+        let mut found = keys.into_iter().filter_map(|(key, its, span)| Some((key, its, span?)));
+        // `transport` reports a server without any.
+        let Some((chosen, ..)) = found.next().filter(|(key, its, _)| key == its) else {
+            return Ok(());
         };
-        let both = |one: &str, other: &str, span| {
-            Err(ConfigProblem::at(span, format!("both `{one}` and `{other}`")).help(
-                "a server is either a program, an address or the socket of a unit: remove one",
-            ))
-        };
-        match (self.command, self.url, self.socket) {
-            (Some(command), None, None) => {
-                only("command")?;
-                let span = command.span();
-                let command = command.into_inner();
-                if command.trim().is_empty() {
-                    return Err(ConfigProblem::at(span, "`command` is empty")
-                        .help("name the program that speaks MCP over stdio"));
-                }
-                let args = self.args.map(Spanned::into_inner).unwrap_or_default();
-                let has_nul = |text: &String| text.contains('\0');
-                if has_nul(&command) || args.iter().any(has_nul) {
-                    return Err(ConfigProblem::at(span, "a NUL character in `command` or `args`")
-                        .help("no program can be given one: remove it"));
-                }
-                let env = variables::of_environment(self.env)?;
-                Ok(TransportConfig::Stdio { command, args, env, cwd: self.cwd.map(Spanned::into_inner) })
-            }
-            (None, Some(url), None) => {
-                only("url")?;
-                Ok(TransportConfig::Http {
-                    url: http_url(&url)?,
-                    headers: variables::of_headers(self.headers)?,
-                })
-            }
-            (None, None, Some(socket)) => {
-                only("socket")?;
-                let span = socket.span();
-                let socket = socket::path(socket, "socket", "/run/metamcp-servers/git.sock")?;
-                let unit = socket::unit(self.unit, &socket, span)?;
-                Ok(TransportConfig::Unit { socket, unit })
-            }
-            (None, None, None) => {
-                Err(ConfigProblem::at(place, "a server without `command`, `url` or `socket`").help(
-                    "add `command = \"PROGRAM\"`, `url = \"http://HOST:PORT/mcp\"` or `socket = \"/run/DIRECTORY/NAME.sock\"`",
+        match found.find(|(_, its, _)| *its != chosen) {
+            Some((key, its, span)) if key == its => {
+                Err(ConfigProblem::at(span, format!("both `{chosen}` and `{key}`")).help(
+                    "a server is a program, a URL or the socket of a unit: remove one of the two",
                 ))
             }
-            (Some(_), Some(url), _) => both("command", "url", url.span()),
-            (Some(_), None, Some(socket)) => both("command", "socket", socket.span()),
-            (None, Some(_), Some(socket)) => both("url", "socket", socket.span()),
+            Some((key, its, span)) => {
+                let message = format!("`{key}` has no effect on a server with `{chosen}`");
+                let help = format!("remove it: it belongs to a server with `{its}`");
+                Err(ConfigProblem::at(span, message).help(help))
+            }
+            None => Ok(()),
         }
-    }
-}
-
-fn refuse(
-    found: Option<std::ops::Range<usize>>,
-    key: &str,
-    with: &str,
-) -> Result<(), ConfigProblem> {
-    match found {
-        None => Ok(()),
-        Some(span) => Err(ConfigProblem::at(span, format!("`{key}` together with `{with}`"))
-            .help(format!("`{key}` has no effect here: remove it"))),
     }
 }
 
@@ -345,12 +338,10 @@ const EXAMPLE: &str = "write it as `http://HOST:PORT/PATH`";
 fn http_url(text: &Spanned<String>) -> Result<Uri, ConfigProblem> {
     let url = url::parse_http(text, EXAMPLE)?;
     if url.scheme() == Some(&Scheme::HTTPS) {
-        let message = format!(
-            "`{}` needs TLS, which this version does not speak",
-            url::without_secrets(text.get_ref())
-        );
+        let shown = url::without_secrets(text.get_ref());
+        let message = format!("`{shown}` needs TLS, which this version does not speak");
         return Err(ConfigProblem::at(text.span(), message)
-            .help("reach it through a local TLS proxy for now"));
+            .help("write the `http://` URL of a local proxy that speaks TLS to it"));
     }
     Ok(url)
 }

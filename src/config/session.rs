@@ -1,24 +1,22 @@
 //! The meaning and lifetime of session ids: `listen.session` and the keys beside it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    SecretValue, ServerConfig, SharingMode, defaults, diagnostic::ConfigProblem,
+    SecretValue, ServerConfigs, SharingMode, defaults, diagnostic::ConfigProblem,
     keyword::NamedValue,
 };
-use crate::server_name::ServerName;
 
 /// The meaning and lifetime of the session ids of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
     /// The ids that are required and accepted.
     pub mode: SessionMode,
-    /// The name of the credential that signs ids; `None` is metamcp's own key in the state
-    /// directory.
+    /// The credential that signs ids; `None` is metamcp's own key in the state directory.
     pub key: Option<String>,
     /// The time after which a session that has no stream and no request is forgotten.
     pub timeout: Duration,
@@ -28,9 +26,9 @@ pub struct SessionConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionMode {
-    /// None is required, and any is accepted.
+    /// No id is required, and any id is accepted.
     Lenient,
-    /// One that metamcp issued is required, as in the specification.
+    /// An id that metamcp issued is required, as in the specification.
     Strict,
     /// There are no sessions.
     Off,
@@ -47,24 +45,22 @@ pub(super) fn checked(
     mode: Option<Spanned<NamedValue<SessionMode>>>,
     key: Option<Spanned<String>>,
     timeout: Option<Duration>,
-    servers: &BTreeMap<ServerName, Arc<ServerConfig>>,
+    servers: &ServerConfigs,
 ) -> Result<SessionConfig, ConfigProblem> {
     let defaults = SessionConfig::default();
     let place = mode.as_ref().map(Spanned::span).unwrap_or_default();
     let mode = mode.map_or(defaults.mode, |found| found.into_inner().0);
     if mode == SessionMode::Off {
-        let mut all = servers.iter();
-        if let Some((name, _)) =
-            all.find(|(_, server)| matches!(server.sharing, SharingMode::Session { .. }))
-        {
+        let needs_session = |sharing: SharingMode| matches!(sharing, SharingMode::Session { .. });
+        if let Some((name, _)) = servers.iter().find(|(_, server)| needs_session(server.sharing)) {
             let message = format!("server `{name}` has a connection for each session");
-            return Err(ConfigProblem::at(place, message).help(
-                "nobody could use it without sessions: give it `sharing = \"exclusive\"`, or leave them on",
-            ));
+            return Err(ConfigProblem::at(place, message)
+                .help("set its `sharing` to \"exclusive\", or leave sessions on"));
         }
         if let Some(key) = key {
-            return Err(ConfigProblem::at(key.span(), "`session_key` where there are no sessions")
-                .help("nothing is signed with it: remove it, or leave sessions on"));
+            let message = "`session_key` has no effect without sessions";
+            return Err(ConfigProblem::at(key.span(), message)
+                .help("remove it, or leave sessions on: it signs their ids"));
         }
     }
     let key = key.map(credential).transpose()?;
@@ -73,18 +69,12 @@ pub(super) fn checked(
 
 fn credential(key: Spanned<String>) -> Result<String, ConfigProblem> {
     let place = key.span();
-    match SecretValue::from(key.into_inner()) {
-        SecretValue::Credential(name) if SecretValue::is_credential_name(&name) => Ok(name),
-        SecretValue::Credential(name) => {
-            Err(ConfigProblem::at(place, format!("`credential:{name}` is not a credential name"))
-                .help("write the plain name of a file, as in \"credential:session-key\""))
-        }
+    match SecretValue::checked(key)? {
+        SecretValue::Credential(name) => Ok(name),
         // Not shown: it may be the key.
         SecretValue::Literal(_) | SecretValue::Env(_) => {
-            let message = "`session_key` is not a credential";
-            Err(ConfigProblem::at(place, message).help(
-                "others could read it here: write \"credential:NAME\", or remove it for a key of our own",
-            ))
+            Err(ConfigProblem::at(place, "`session_key` is not a credential")
+                .help("write \"credential:NAME\", or remove it: metamcp then creates a key"))
         }
     }
 }
@@ -95,7 +85,7 @@ mod tests {
     use crate::config::load::tests::{bad, good};
 
     #[test]
-    fn sessions_are_lenient_unless_something_else_is_said() {
+    fn sessions_are_lenient_unless_the_file_sets_another_mode() {
         let rules = |text: &str| good(&format!("[listen]\n{text}\n")).listen.session;
         assert_eq!(rules(""), SessionConfig::default());
         assert_eq!(rules("").timeout, Duration::from_secs(30 * 60));
@@ -127,15 +117,15 @@ mod tests {
           |
         2 | session = "off"
           |           ^^^^^
-          = help: nobody could use it without sessions: give it `sharing = "exclusive"`, or leave them on
+          = help: set its `sharing` to "exclusive", or leave sessions on
         "#);
         insta::assert_snapshot!(bad("[listen]\nsession = \"off\"\nsession_key = \"credential:k\"\n"), @r#"
-        `session_key` where there are no sessions
+        `session_key` has no effect without sessions
          --> c.toml:3:15
           |
         3 | session_key = "************"
           |               ^^^^^^^^^^^^^^
-          = help: nothing is signed with it: remove it, or leave sessions on
+          = help: remove it, or leave sessions on: it signs their ids
         "#);
         insta::assert_snapshot!(bad("[listen]\nsession_key = \"credential:../k\"\n"), @r#"
         `credential:../k` is not a credential name
@@ -143,7 +133,7 @@ mod tests {
           |
         2 | session_key = "***************"
           |               ^^^^^^^^^^^^^^^^^
-          = help: write the plain name of a file, as in "credential:session-key"
+          = help: write the plain name of a file, as in "credential:NAME"
         "#);
         insta::assert_snapshot!(bad("[listen]\nsession_timeout = \"0s\"\n"), @r#"
         `0s` is out of range, expected `1ms` to `24h`
@@ -151,7 +141,7 @@ mod tests {
           |
         2 | session_timeout = "0s"
           |                   ^^^^
-          = help: leave the key out for its default
+          = help: write another duration, or leave the key out for its default
         "#);
     }
 

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{defaults, diagnostic::ConfigProblem, keyword::NamedValue};
+use super::{
+    bounded_number::bounded_number, defaults, diagnostic::ConfigProblem, keyword::NamedValue,
+};
 
 /// The clients that share a connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub enum SharingMode {
         /// The largest number of connections; further requests wait.
         max_connections: usize,
     },
-    /// None: each client session has its own connection.
+    /// No other client: each client session has its own connection.
     Session {
         /// The largest number of connections. For a further client, the connection that was unused
         /// for longest is closed, or the client waits.
@@ -26,11 +28,11 @@ pub enum SharingMode {
 }
 
 impl SharingMode {
-    /// Returns how many calls of one server may be held while their clients are asked for input:
-    /// all its connections except one. So clients that are asked nothing need not wait for them.
+    /// Returns the largest number of calls of one server that wait for their clients' input. It
+    /// leaves one connection to the other clients.
     pub fn held_max(self) -> usize {
         match self {
-            Self::Shared => defaults::PARKED_MAX,
+            Self::Shared => defaults::HELD_CALLS_MAX,
             Self::Exclusive { max_connections } | Self::Session { max_connections } => {
                 max_connections.saturating_sub(1).max(1)
             }
@@ -56,7 +58,7 @@ pub(super) enum SharingName {
     Shared,
     /// The next client, for one request.
     Exclusive,
-    /// None: each client session has its own.
+    /// No other client: each client session has its own connection.
     Session,
 }
 
@@ -65,20 +67,12 @@ pub(super) fn of(
     name: Option<NamedValue<SharingName>>,
     max_connections: Option<Spanned<usize>>,
 ) -> Result<SharingMode, ConfigProblem> {
-    let max = |default: usize| match &max_connections {
-        Some(max) if *max.get_ref() == 0 => {
-            Err(ConfigProblem::at(max.span(), "`max_connections` is 0")
-                .help("no request could be served: use 1 or more"))
-        }
-        Some(max) if *max.get_ref() > defaults::MAX_CONNECTIONS_MAX => {
-            let message = format!("`max_connections` is {}", max.get_ref());
-            Err(ConfigProblem::at(max.span(), message)
-                .help(format!("use {} or less", defaults::MAX_CONNECTIONS_MAX)))
-        }
-        Some(max) => Ok(*max.get_ref()),
-        None => Ok(default),
+    let max = |default: usize| {
+        let range = (1, defaults::MAX_CONNECTIONS_MAX);
+        bounded_number("max_connections", max_connections.as_ref(), range)
+            .map(|max| max.unwrap_or(default))
     };
-    match name.map(|name| name.0).unwrap_or(SharingName::Shared) {
+    match name.map_or(SharingName::Shared, |name| name.0) {
         SharingName::Exclusive => {
             Ok(SharingMode::Exclusive { max_connections: max(defaults::EXCLUSIVE_CONNECTIONS)? })
         }
@@ -87,9 +81,12 @@ pub(super) fn of(
         }
         SharingName::Shared => match max_connections {
             None => Ok(SharingMode::Shared),
-            Some(max) => Err(ConfigProblem::at(max.span(), "`max_connections` of a shared server").help(
-                "it has one connection: add `sharing = \"exclusive\"` or `sharing = \"session\"`, or remove it",
-            )),
+            Some(max) => {
+                let message = "`max_connections` has no effect on a shared server";
+                Err(ConfigProblem::at(max.span(), message).help(
+                    "remove it, because all clients share one connection, or set `sharing` to \"exclusive\" or \"session\"",
+                ))
+            }
         },
     }
 }

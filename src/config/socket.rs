@@ -23,16 +23,13 @@ pub(super) fn path(
     let path = path.into_inner();
     let bytes = path.as_os_str().as_encoded_bytes();
     if !path.is_absolute() || path.file_name().is_none() || bytes.contains(&0) {
-        return Err(ConfigProblem::at(
-            span,
-            format!("`{key}` is not an absolute path of a socket"),
-        )
-        .help(format!("write one, as in {example:?}")));
+        let message = format!("`{key}` is not an absolute path of a socket");
+        return Err(ConfigProblem::at(span, message).help(format!("write one, as in {example:?}")));
     }
     if bytes.len() > defaults::SOCKET_PATH_BYTES_MAX {
-        let message = format!("a path of {} bytes is longer than a socket's may be", bytes.len());
+        let message = format!("a path of {} bytes is too long for a socket", bytes.len());
         return Err(ConfigProblem::at(span, message)
-            .help(format!("use one of at most {} bytes", defaults::SOCKET_PATH_BYTES_MAX)));
+            .help(format!("use at most {} bytes", defaults::SOCKET_PATH_BYTES_MAX)));
     }
     Ok(path)
 }
@@ -44,23 +41,21 @@ pub(super) fn unit(
     socket: &Path,
     place: std::ops::Range<usize>,
 ) -> Result<String, ConfigProblem> {
-    let help = "write the name of its template without `@` and suffix, as in `unit = \"metamcp-server-git\"`";
-    match declared {
-        Some(unit) if is_unit(unit.get_ref()) => Ok(unit.into_inner()),
-        Some(unit) => {
-            let message = format!("`{}` is not the name of a unit", unit.get_ref());
-            Err(ConfigProblem::at(unit.span(), message).help(help))
-        }
+    let (message, place) = match declared {
+        Some(unit) if is_unit(unit.get_ref()) => return Ok(unit.into_inner()),
+        Some(unit) => (format!("`{}` is not the name of a unit", unit.get_ref()), unit.span()),
         None => {
             let stem = socket.file_stem().unwrap_or_default().to_string_lossy();
             let unit = format!("{UNIT_PREFIX}{stem}");
             if is_unit(&unit) {
                 return Ok(unit);
             }
-            Err(ConfigProblem::at(place, format!("`{stem}` does not tell the name of the unit"))
-                .help(help))
+            (format!("`{unit}` is not the name of a unit"), place)
         }
-    }
+    };
+    Err(ConfigProblem::at(place, message).help(
+        "write the name of its template without `@` and suffix, as in `unit = \"metamcp-server-git\"`",
+    ))
 }
 
 /// Checks the name of the group of the control socket.
@@ -69,9 +64,8 @@ pub(super) fn group(name: Spanned<String>) -> Result<String, ConfigProblem> {
         return Ok(name.into_inner());
     }
     let message = format!("`{}` is not the name of a group", name.get_ref().escape_debug());
-    Err(ConfigProblem::at(name.span(), message).help(
-        "write the name of a group whose members may use the control socket, as in \"metamcp\"",
-    ))
+    Err(ConfigProblem::at(name.span(), message)
+        .help("write the name of the group that may use the control socket, as in \"metamcp\""))
 }
 
 /// Returns whether `name` is a group by groupadd(8), with `-` and upper case as shadow allows. A

@@ -18,7 +18,7 @@ use toml::{
 use super::{
     Config, Diagnostic, defaults,
     diagnostic::{ConfigProblem, SettingOrigin},
-    effective::EffectiveValue,
+    effective::{self, EffectiveValue},
     environment,
     key_paths::{self, ValueKind},
     load::{self, ConfigFile, LoadError},
@@ -31,7 +31,7 @@ pub struct SourcedSetting {
     /// The variable or flag.
     pub origin: SettingOrigin,
     /// The key that it sets.
-    pub what: SettingTarget,
+    pub target: SettingTarget,
     /// The value, as given.
     pub value: String,
 }
@@ -74,9 +74,9 @@ pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
     /// The source of each value that is not a default.
-    pub said: Vec<EffectiveValue>,
+    pub configured: Vec<EffectiveValue>,
     /// Variables that begin with `METAMCP_` and name no key.
-    pub unknown: Vec<String>,
+    pub unknown_variables: Vec<String>,
 }
 
 impl ConfigSources {
@@ -110,25 +110,17 @@ impl ConfigSources {
     /// Checks all sources, with `base` as the text of the file.
     fn load_over(&self, base: String) -> Result<LoadedConfig, LoadError> {
         let mut layers = Layers::new(self.file.clone(), base);
-        let problem = |layers: &Layers, problem: ConfigProblem| {
-            LoadError::Content(Box::new(layers.locate(problem)))
-        };
-        let (names, http) = layers.names().map_err(|error| problem(&layers, error))?;
+        let (names, mut http) = layers.names().map_err(|problem| layers.error(problem))?;
         let found = environment::settings(&self.variables, &names).map_err(LoadError::Content)?;
-        let mut http = http;
         for setting in found.settings.iter().chain(&self.flags) {
-            layers.add(setting, &mut http).map_err(LoadError::Content)?;
+            layers.add(setting, &mut http)?;
         }
-        match layers.read() {
-            Ok((config, said)) => {
-                let token = config.listen.token.as_ref();
-                let is_token = |name: &str| token.is_some_and(|token| token.is_variable(name));
-                let mut unknown = found.unknown;
-                unknown.retain(|name| !is_token(name));
-                Ok(LoadedConfig { config, said, unknown })
-            }
-            Err(error) => Err(problem(&layers, error)),
-        }
+        let (config, configured) = layers.read().map_err(|problem| layers.error(problem))?;
+        let token = config.listen.token.as_ref();
+        let is_token = |name: &String| token.is_some_and(|token| token.is_variable(name));
+        let mut unknown_variables = found.unknown;
+        unknown_variables.retain(|name| !is_token(name));
+        Ok(LoadedConfig { config, configured, unknown_variables })
     }
 }
 
@@ -182,13 +174,16 @@ impl Layers {
     }
 
     /// Adds the line of one setting; `http` is the listen address so far.
-    fn add(&mut self, setting: &SourcedSetting, http: &mut String) -> Result<(), Box<Diagnostic>> {
+    fn add(&mut self, setting: &SourcedSetting, http: &mut String) -> Result<(), LoadError> {
+        let SourcedSetting { origin, target, value } = setting;
         let listen = || vec!["listen".to_owned(), "http".to_owned()];
-        let (path, value) = match &setting.what {
-            SettingTarget::Key(path) => (path.clone(), setting.value.clone()),
-            SettingTarget::Written(key) => (path_of(key, &setting.origin)?, setting.value.clone()),
-            SettingTarget::Host => (listen(), with_host(http, &setting.value)),
-            SettingTarget::Port => (listen(), with_port(http, &setting.value)),
+        let (path, value) = match target {
+            SettingTarget::Key(path) => (path.clone(), value.clone()),
+            SettingTarget::Written(key) => {
+                (path_of(key, origin).map_err(LoadError::Content)?, value.clone())
+            }
+            SettingTarget::Host => (listen(), with_host(http, value)),
+            SettingTarget::Port => (listen(), with_port(http, value)),
         };
         if path == listen() {
             http.clone_from(&value);
@@ -198,12 +193,11 @@ impl Layers {
         let start = self.text.len();
         let value = written(&value, kind);
         self.text.push_str(&format!("{} = {value}", dotted(&path)));
-        self.lines.push(Line { start, origin: setting.origin.clone(), depth: path.len() });
+        self.lines.push(Line { start, origin: origin.clone(), depth: path.len() });
         // A value must not add other keys.
         if let Err(error) = DeValue::parse(&value) {
             let at = self.text.len() - value.len();
-            let problem = from_toml(&error, &value).shifted(at).with_default_help(VALUES);
-            return Err(Box::new(self.locate(problem)));
+            return Err(self.error(from_toml(&error, &value).shifted(at).with_default_help(VALUES)));
         }
         Ok(())
     }
@@ -225,11 +219,11 @@ impl Layers {
         for (line, text) in self.lines.iter().zip(&texts) {
             merge(&mut root, parsed(text, 0)?.into_inner(), line.depth);
         }
-        let said = super::effective::values(&root, &self.text, |offset| self.origin(offset));
+        let configured = effective::values(&root, &self.text, |offset| self.origin(offset));
         let root = Spanned::new(0..self.text.len(), root);
         let file = ConfigFile::deserialize(toml::Deserializer::from(root))
             .map_err(|error| from_toml(&error, &self.text))?;
-        Ok((load::checked(file)?, said))
+        Ok((load::checked(file)?, configured))
     }
 
     /// Returns the source of the text at `offset`, and for the file the line.
@@ -247,15 +241,16 @@ impl Layers {
         self.lines.iter().rev().find(|line| line.start <= offset)
     }
 
-    fn locate(&self, problem: ConfigProblem) -> Diagnostic {
-        match self.line_at(problem.start()) {
+    fn error(&self, problem: ConfigProblem) -> LoadError {
+        let diagnostic = match self.line_at(problem.start()) {
             Some(line) => {
                 let next = self.lines.iter().find(|other| other.start > line.start);
                 let end = next.map_or(self.text.len(), |next| next.start - 1);
                 problem.locate_in(line.origin.clone(), &self.text, line.start..end)
             }
             None => problem.locate(&self.path, &self.text[..self.file_ends]),
-        }
+        };
+        LoadError::Content(Box::new(diagnostic))
     }
 }
 
@@ -271,18 +266,15 @@ fn table<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<&'a DeTable<'i>> {
 fn merge<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, depth: usize) {
     for (key, value) in over {
         let known = base.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut);
-        match (known, value) {
-            (Some(DeValue::Table(below)), value)
-                if depth > 1 && matches!(value.get_ref(), DeValue::Table(_)) =>
-            {
-                if let DeValue::Table(over) = value.into_inner() {
-                    merge(below, over, depth - 1);
-                }
+        let place = value.span();
+        match (known, value.into_inner()) {
+            (Some(DeValue::Table(below)), DeValue::Table(over)) if depth > 1 => {
+                merge(below, over, depth - 1);
             }
-            (Some(_) | None, value) => {
+            (_, value) => {
                 // Removed first, because a map keeps its old key, and with it the old place.
                 base.remove(key.get_ref().as_ref());
-                base.insert(key, value);
+                base.insert(key, Spanned::new(place, value));
             }
         }
     }
@@ -335,14 +327,14 @@ fn written(value: &str, kind: Option<ValueKind>) -> String {
     let is_compound = value.starts_with(['[', '{']);
     let is_quoted = value.len() > 1
         && ['"', '\''].into_iter().any(|quote| value.starts_with(quote) && value.ends_with(quote));
-    let as_it_is = match kind {
+    let is_unchanged = match kind {
         Some(ValueKind::Text) => is_quoted && is_toml(),
         Some(ValueKind::Plain) => is_toml(),
         Some(ValueKind::Compound) => is_compound || is_quoted && is_toml(),
         Some(ValueKind::Either) => value.starts_with('{') || is_quoted && is_toml(),
         None => is_compound || is_toml(),
     };
-    if as_it_is { value.to_owned() } else { quoted(value) }
+    if is_unchanged { value.to_owned() } else { quoted(value) }
 }
 
 /// Returns the address with another host.

@@ -41,7 +41,7 @@ mod tests {
     use crate::config::load::tests::good;
 
     #[test]
-    fn a_server_that_keeps_state_is_known_by_its_command_line_unless_each_client_has_its_own() {
+    fn a_stateful_server_is_recognized_by_its_command_line_if_clients_share_it() {
         let state = |table: &str| {
             let config = good(&format!("[servers.a]\n{table}\n"));
             config.servers.values().next().expect("one").shared_state()

@@ -6,12 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{
-    defaults,
-    diagnostic::ConfigProblem,
-    duration,
-    schema::{TaskExpiry, duration_text},
-};
+use super::{defaults, diagnostic::ConfigProblem, duration, schema::TaskExpiry};
 
 /// The settings of tasks, the calls that continue without their caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +27,7 @@ impl Default for TasksConfig {
 #[schemars(inline)]
 pub(super) struct TasksTable {
     /// The time that metamcp keeps an ended task with its result, at least a minute.
-    #[schemars(with = "TaskExpiry", extend("default" = duration_text(defaults::TASK_EXPIRY)))]
+    #[schemars(with = "TaskExpiry", extend("default" = duration::text(defaults::TASK_EXPIRY)))]
     expiry: Option<Spanned<String>>,
 }
 
@@ -43,13 +38,13 @@ impl TasksTable {
 }
 
 fn expiry(found: Spanned<String>) -> Result<Duration, ConfigProblem> {
-    match duration::parse(found.get_ref()) {
-        Ok(expiry) if expiry >= defaults::TASK_EXPIRY_MIN => Ok(expiry),
-        Ok(_) => Err(ConfigProblem::at(found.span(), format!("`expiry` is `{}`", found.get_ref()))
-            .help("use \"1m\" to \"24h\": a result is to be there until somebody reads it")),
-        Err(message) => Err(ConfigProblem::at(found.span(), message)
-            .help("write a number and a unit, \"1m\" to \"24h\", as in \"1h\"")),
-    }
+    let message = match duration::parse(found.get_ref()) {
+        Ok(expiry) if expiry >= defaults::TASK_EXPIRY_MIN => return Ok(expiry),
+        Ok(_) => format!("`expiry` is `{}`", found.get_ref()),
+        Err(message) => message,
+    };
+    let help = "use \"1m\" to \"24h\", so that the caller has time to read the result";
+    Err(ConfigProblem::at(found.span(), message).help(help))
 }
 
 #[cfg(test)]
@@ -58,7 +53,7 @@ mod tests {
     use crate::config::load::tests::{bad, good};
 
     #[test]
-    fn a_task_is_kept_for_an_hour_unless_something_else_is_said() {
+    fn a_task_is_kept_for_an_hour_unless_the_file_sets_another_time() {
         let expiry = |text: &str| good(text).tasks.expiry;
         assert_eq!(expiry(""), Duration::from_secs(3600));
         assert_eq!(expiry("[tasks]\n"), Duration::from_secs(3600));
@@ -74,7 +69,7 @@ mod tests {
           |
         2 | expiry = "59s"
           |          ^^^^^
-          = help: use "1m" to "24h": a result is to be there until somebody reads it
+          = help: use "1m" to "24h", so that the caller has time to read the result
         "#);
         insta::assert_snapshot!(bad("[tasks]\nexpiry = \"0s\"\n"), @r#"
         `0s` is out of range, expected `1ms` to `24h`
@@ -82,7 +77,7 @@ mod tests {
           |
         2 | expiry = "0s"
           |          ^^^^
-          = help: write a number and a unit, "1m" to "24h", as in "1h"
+          = help: use "1m" to "24h", so that the caller has time to read the result
         "#);
         insta::assert_snapshot!(bad("[tasks]\nexpire = \"1h\"\n"), @r#"
         unknown key `expire`

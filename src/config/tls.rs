@@ -80,7 +80,7 @@ impl TlsTable {
         let Self { certificate, key } = table.into_inner();
         let source = |value: Option<Spanned<String>>, name: &str| match value {
             Some(value) => source(value, name),
-            None => Err(ConfigProblem::at(place.clone(), format!("`tls` without `{name}`"))
+            None => Err(ConfigProblem::at(place.clone(), format!("`tls` has no `{name}`"))
                 .help(format!("add `{name}`: {EXAMPLES}"))),
         };
         let certificate = source(certificate, "certificate")?;
@@ -90,23 +90,17 @@ impl TlsTable {
 
 fn source(value: Spanned<String>, name: &str) -> Result<PemSource, ConfigProblem> {
     let span = value.span();
-    let problem = |message: String| Err(ConfigProblem::at(span.clone(), message).help(EXAMPLES));
-    let text = value.into_inner();
-    if text.contains("-----BEGIN") {
-        return problem(format!("`{name}` is a PEM text itself"));
+    let problem = |fault| Err(ConfigProblem::at(span, format!("`{name}` {fault}")).help(EXAMPLES));
+    if value.get_ref().contains("-----BEGIN") {
+        return problem("is a PEM text itself");
     }
-    match SecretValue::from(text) {
-        SecretValue::Credential(credential) if SecretValue::is_credential_name(&credential) => {
-            Ok(PemSource::Credential(credential))
-        }
-        SecretValue::Credential(credential) => {
-            problem(format!("`credential:{credential}` is not a credential name"))
-        }
-        SecretValue::Env(_) => problem(format!("`{name}` cannot be in a variable")),
+    match SecretValue::checked(value)? {
+        SecretValue::Credential(credential) => Ok(PemSource::Credential(credential)),
+        SecretValue::Env(_) => problem("cannot be in a variable"),
         SecretValue::Literal(path) if Path::new(&path).is_absolute() && !path.contains('\0') => {
             Ok(PemSource::File(path.into()))
         }
-        SecretValue::Literal(_) => problem(format!("`{name}` is not an absolute path")),
+        SecretValue::Literal(_) => problem("is not an absolute path"),
     }
 }
 

@@ -4,7 +4,11 @@ use std::{fmt, path::Path};
 
 use toml::Spanned;
 
-use super::{SecretValue, diagnostic::ConfigProblem, secret::SecretError};
+use super::{
+    SecretValue,
+    diagnostic::ConfigProblem,
+    secret::{REFERENCE_HELP, SecretError},
+};
 
 /// The location of the token. It is never in the file itself, which others may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,31 +37,20 @@ impl fmt::Display for TokenLocation {
     }
 }
 
-/// The help that shows how to write a location.
-const EXAMPLES: &str =
-    "others could read it here: write \"credential:NAME\", or \"env:NAME\" for a variable";
-
 /// Checks `listen.token`.
 pub(super) fn checked(
     token: Option<Spanned<String>>,
 ) -> Result<Option<TokenLocation>, ConfigProblem> {
     let Some(token) = token else { return Ok(None) };
     let place = token.span();
-    let problem = |message: String, help: &str| Err(ConfigProblem::at(place, message).help(help));
-    match SecretValue::from(token.into_inner()) {
-        SecretValue::Credential(name) if !SecretValue::is_credential_name(&name) => problem(
-            format!("`credential:{name}` is not a credential name"),
-            "write the plain name of a file, as in \"credential:token\"",
-        ),
-        SecretValue::Env(name) if name.is_empty() || name.contains(['=', '\0']) => problem(
-            "`token` names no variable".to_owned(),
-            "write the name of one, as in \"env:METAMCP_TOKEN\"",
-        ),
-        // Not shown: it may be the token.
-        SecretValue::Literal(_) => problem("`token` is not a reference".to_owned(), EXAMPLES),
-        reference @ (SecretValue::Credential(_) | SecretValue::Env(_)) => {
-            Ok(Some(TokenLocation(reference)))
+    let problem = |message: &str, help| Err(ConfigProblem::at(place, message).help(help));
+    match SecretValue::checked(token)? {
+        SecretValue::Env(name) if name.is_empty() || name.contains(['=', '\0']) => {
+            problem("`token` names no variable", "write its name, as in \"env:METAMCP_TOKEN\"")
         }
+        // Not shown: it may be the token.
+        SecretValue::Literal(_) => problem("`token` is not a reference", REFERENCE_HELP),
+        reference => Ok(Some(TokenLocation(reference))),
     }
 }
 
@@ -66,7 +59,7 @@ mod tests {
     use crate::config::load::tests::{bad, good};
 
     #[test]
-    fn a_token_is_named_and_never_written() {
+    fn a_token_is_a_reference_and_never_a_literal() {
         let place = |text: &str| good(&format!("[listen]\n{text}\n")).listen.token;
         assert_eq!(place(""), None);
         for text in ["credential:token", "env:METAMCP_TOKEN"] {
@@ -79,11 +72,11 @@ mod tests {
           |
         2 | token = "***********************"
           |         ^^^^^^^^^^^^^^^^^^^^^^^^^
-          = help: others could read it here: write "credential:NAME", or "env:NAME" for a variable
+          = help: write "credential:NAME" or "env:NAME", because other users may read the file
         "#);
         for wrong in ["credential:", "credential:../token", "env:", "env:A=B", "", "CREDENTIAL:a"] {
-            let said = bad(&format!("[listen]\ntoken = {wrong:?}\n"));
-            assert!(said.contains("= help: ") && said.contains("write "), "{said}");
+            let shown = bad(&format!("[listen]\ntoken = {wrong:?}\n"));
+            assert!(shown.contains("= help: ") && shown.contains("write "), "{shown}");
         }
     }
 }

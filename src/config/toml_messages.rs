@@ -4,7 +4,7 @@ use super::{diagnostic::ConfigProblem, keyword, lifecycle};
 use crate::similar_names;
 
 /// Serde's names for kinds of values, and the words that replace them.
-const FOUND: [(&str, &str); 5] = [
+const VALUE_WORDS: [(&str, &str); 5] = [
     ("sequence", "a list"),
     ("map", "a table"),
     ("floating point", "fraction"),
@@ -27,7 +27,7 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
     let message = error.message().trim_end().replace('\n', ", ");
     let (message, help) = if is_array_of_tables(text, span.start) {
         let message = "a table in double brackets".to_owned();
-        (message, Some("put its name in single brackets: there is one of each name".to_owned()))
+        (message, Some("write its name in single brackets: each name has one table".to_owned()))
     } else if message.starts_with("unknown ") {
         unknown(&message)
     } else if message.starts_with("invalid ")
@@ -35,7 +35,7 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
     {
         mistaken(found, expected)
     } else if message == "missing field `mode`" {
-        ("`lifecycle` without `mode`".to_owned(), Some(lifecycle::EXAMPLES.to_owned()))
+        ("`lifecycle` has no `mode`".to_owned(), Some(lifecycle::EXAMPLES.to_owned()))
     } else {
         let help = remedy(&message).map(str::to_owned);
         (message, help)
@@ -65,38 +65,38 @@ fn unknown(message: &str) -> (String, Option<String>) {
     let expected: Vec<String> = quoted.collect();
     let help = did_you_mean(&found, expected.iter().map(String::as_str))
         .unwrap_or_else(|| format!("known here: {}", expected.join(", ")));
-    let what = if message.starts_with("unknown field") { "key" } else { "value" };
-    (format!("unknown {what} `{found}`"), Some(help))
+    let kind = if message.starts_with("unknown field") { "key" } else { "value" };
+    (format!("unknown {kind} `{found}`"), Some(help))
 }
 
 /// Rewords an error about a value of the wrong type or out of range.
 fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
     // Serde reads a list as the values of a table, in order, until there are too few.
     let found = if found.starts_with("invalid length") { "invalid type: sequence" } else { found };
-    let found = match found.split_once(": ") {
-        Some((what, value)) => {
-            let ours = FOUND.into_iter().find_map(|(theirs, ours)| {
-                value.strip_prefix(theirs).map(|rest| format!("{what}: {ours}{rest}"))
-            });
-            ours.unwrap_or_else(|| found.to_owned())
-        }
-        None => found.to_owned(),
-    };
+    let reworded = found.split_once(": ").and_then(|(fault, value)| {
+        VALUE_WORDS.into_iter().find_map(|(theirs, ours)| {
+            value.strip_prefix(theirs).map(|rest| format!("{fault}: {ours}{rest}"))
+        })
+    });
+    let found = reworded.unwrap_or_else(|| found.to_owned());
     let (expected, help) = match expected {
         "u32" if found.starts_with("invalid value") && !found.contains("`-") => {
             ("a smaller number", Some("write a whole number below 4294967296"))
         }
         "usize" | "u64" | "u32" | "u16" | "i64" => {
-            ("a whole number from 0", Some("write one without quotes, as in 3"))
+            ("a whole number from 0", Some("write a number without quotes, as in 3"))
         }
-        "f64" => ("a number", Some("write one without quotes, as in 0.6")),
-        "a string" => (expected, Some("put it in quotes, as in \"text\"")),
-        "path string" => ("a path", Some("put it in quotes, as in \"/path\"")),
+        "f64" => ("a number", Some("write a number without quotes, as in 0.6")),
+        "a string" => (expected, Some("write a text in quotes, as in \"text\"")),
+        "path string" => ("a path", Some("write a path in quotes, as in \"/path\"")),
         "a sequence" => ("a list", Some("write a list, as in [\"one\", \"two\"]")),
         "a map" => ("a table", Some("write a table, as in { NAME = \"value\" }")),
         // The parser reports a date in these words.
         "a spanned value" => {
-            return ("a date".to_owned(), Some("no key has one: put it in quotes".to_owned()));
+            return (
+                "a date".to_owned(),
+                Some("write it in quotes: no key takes a date".to_owned()),
+            );
         }
         "a boolean" => (expected, Some("write true or false, without quotes")),
         "socket address" => ("an address", Some(ADDRESS)),
@@ -106,7 +106,7 @@ fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
         _ if expected.starts_with("a duration ") => (expected, Some(DURATION)),
         _ if let Some(words) = expected.strip_prefix(keyword::EXPECTED) => {
             let words: Vec<_> = words.split('`').skip(1).step_by(2).collect();
-            let help = format!("put one of them in quotes: \"{}\"", words.join("\", \""));
+            let help = format!("write one of these, in quotes: \"{}\"", words.join("\", \""));
             return (format!("{found}, expected a word"), Some(help));
         }
         _ => (expected, None),
@@ -118,12 +118,14 @@ fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
 fn remedy(message: &str) -> Option<&'static str> {
     Some(match message {
         _ if message.contains("is not a duration") => DURATION,
-        _ if message.contains("is out of range") => "leave the key out for its default",
+        _ if message.contains("is out of range") => {
+            "write another duration, or leave the key out for its default"
+        }
         _ if message.contains("is not a view") => {
-            "write \"direct\", \"meta\" or, for one server as it is, \"passthrough:SERVER\""
+            "write \"direct\", \"meta\" or, for one server unchanged, \"passthrough:SERVER\""
         }
         _ if message.contains("duplicate key") => {
-            "a name can be declared only once: rename or remove one"
+            "rename or remove one: a name can be declared only once"
         }
         _ if message.contains("invalid socket address") => ADDRESS,
         _ => return None,

@@ -7,11 +7,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{
-    defaults,
-    diagnostic::ConfigProblem,
-    duration,
-    keyword::NamedValue,
-    schema::{DebounceSchema, duration_text},
+    bounded_number::bounded_number, defaults, diagnostic::ConfigProblem, duration,
+    keyword::NamedValue, schema::DebounceSchema,
 };
 
 /// The meta-tools of the view `meta`, and the bounds on their results.
@@ -80,7 +77,7 @@ pub(super) struct ToolsTable {
     list_changed: Option<bool>,
     /// The time that a notice of a changed list or an updated resource waits for more of the same,
     /// in every view; at most a minute.
-    #[schemars(with = "DebounceSchema", extend("default" = duration_text(defaults::LIST_CHANGED_DEBOUNCE)))]
+    #[schemars(with = "DebounceSchema", extend("default" = duration::text(defaults::LIST_CHANGED_DEBOUNCE)))]
     list_changed_debounce: Option<Spanned<String>>,
     /// The largest result that a meta-tool returns whole, in bytes; of a larger one, a preview.
     #[schemars(with = "usize", range(min = defaults::RESULT_BYTES_RANGE.0, max = defaults::RESULT_BYTES_RANGE.1), extend("default" = defaults::RESULT_BYTES_MAX))]
@@ -93,35 +90,20 @@ pub(super) struct ToolsTable {
 impl ToolsTable {
     pub(super) fn checked(self) -> Result<ToolsConfig, ConfigProblem> {
         let defaults = ToolsConfig::default();
-        let within = |key: &str, found: Option<Spanned<usize>>, default, (least, most)| match found
-        {
-            Some(found) if !(least..=most).contains(found.get_ref()) => {
-                let message = format!("`{key}` is {}", found.get_ref());
-                Err(ConfigProblem::at(found.span(), message).help(format!("use {least} to {most}")))
-            }
-            found => Ok(found.map_or(default, Spanned::into_inner)),
-        };
+        let sets = self.sets.map(sets).transpose()?;
+        let debounce = self.list_changed_debounce.map(debounce).transpose()?;
+        let range = defaults::RESULT_BYTES_RANGE;
+        let result_bytes_max =
+            bounded_number("result_bytes_max", self.result_bytes_max.as_ref(), range)?;
+        let range = (1, defaults::CHAIN_STEPS_LIMIT);
+        let max_steps = bounded_number("max_steps", self.max_steps.as_ref(), range)?;
         Ok(ToolsConfig {
-            sets: self.sets.map(sets).transpose()?.unwrap_or(defaults.sets),
+            sets: sets.unwrap_or(defaults.sets),
             always_load: self.always_load.unwrap_or(defaults.always_load),
             list_changed: self.list_changed.unwrap_or(defaults.list_changed),
-            list_changed_debounce: self
-                .list_changed_debounce
-                .map(debounce)
-                .transpose()?
-                .unwrap_or(defaults.list_changed_debounce),
-            result_bytes_max: within(
-                "result_bytes_max",
-                self.result_bytes_max,
-                defaults.result_bytes_max,
-                defaults::RESULT_BYTES_RANGE,
-            )?,
-            max_steps: within(
-                "max_steps",
-                self.max_steps,
-                defaults.max_steps,
-                (1, defaults::CHAIN_STEPS_LIMIT),
-            )?,
+            list_changed_debounce: debounce.unwrap_or(defaults.list_changed_debounce),
+            result_bytes_max: result_bytes_max.unwrap_or(defaults.result_bytes_max),
+            max_steps: max_steps.unwrap_or(defaults.max_steps),
         })
     }
 }
@@ -132,34 +114,26 @@ fn sets(found: Spanned<Vec<Spanned<NamedValue<ToolSet>>>>) -> Result<Vec<ToolSet
     for set in found.into_inner() {
         let (place, set) = (set.span(), set.into_inner().0);
         if sets.contains(&set) {
-            return Err(ConfigProblem::at(place, format!("`{}` is there twice", set.name()))
+            return Err(ConfigProblem::at(place, format!("`{}` is listed twice", set.name()))
                 .help("remove one of the two"));
         }
         sets.push(set);
     }
     if sets.is_empty() {
-        return Err(ConfigProblem::at(place, "`sets` is empty").help(
-            "a view without tools is of no use: write \"core\", \"metatools\" or both, or leave the key out",
-        ));
+        return Err(ConfigProblem::at(place, "`sets` is empty")
+            .help("write \"core\", \"metatools\" or both, or leave the key out for its default"));
     }
     Ok(sets)
 }
 
 fn debounce(found: Spanned<String>) -> Result<Duration, ConfigProblem> {
-    let most = defaults::LIST_CHANGED_DEBOUNCE_MAX;
-    match duration::parse(found.get_ref()) {
-        Ok(window) if window <= most => Ok(window),
-        Ok(_) => {
-            let message = format!("`list_changed_debounce` is `{}`", found.get_ref());
-            Err(ConfigProblem::at(found.span(), message).help(format!(
-                "use {} s or less; clients are told nothing with `list_changed = false`",
-                most.as_secs()
-            )))
-        }
-        Err(message) => Err(ConfigProblem::at(found.span(), message).help(
-            "write a number and a unit, as in \"150ms\"; clients are told nothing with `list_changed = false`",
-        )),
-    }
+    let message = match duration::parse(found.get_ref()) {
+        Ok(window) if window <= defaults::LIST_CHANGED_DEBOUNCE_MAX => return Ok(window),
+        Ok(_) => format!("`list_changed_debounce` is `{}`", found.get_ref()),
+        Err(message) => message,
+    };
+    Err(ConfigProblem::at(found.span(), message)
+        .help("use \"1ms\" to \"60s\", or `list_changed = false` to send no notices"))
 }
 
 #[cfg(test)]
@@ -192,6 +166,7 @@ mod tests {
     }
 
     #[test]
+    // One snapshot for each mistake: a table, however long.
     fn a_meaningless_tools_setting_is_refused_with_the_remedy() {
         insta::assert_snapshot!(bad("[tools]\nsets = []\n"), @r#"
         `sets` is empty
@@ -199,10 +174,10 @@ mod tests {
           |
         2 | sets = []
           |        ^^
-          = help: a view without tools is of no use: write "core", "metatools" or both, or leave the key out
+          = help: write "core", "metatools" or both, or leave the key out for its default
         "#);
         insta::assert_snapshot!(bad("[tools]\nsets = [\"core\", \"core\"]\n"), @r#"
-        `core` is there twice
+        `core` is listed twice
          --> c.toml:2:17
           |
         2 | sets = ["core", "core"]
@@ -223,7 +198,7 @@ mod tests {
           |
         2 | list_changed_debounce = "0s"
           |                         ^^^^
-          = help: write a number and a unit, as in "150ms"; clients are told nothing with `list_changed = false`
+          = help: use "1ms" to "60s", or `list_changed = false` to send no notices
         "#);
         insta::assert_snapshot!(bad("[tools]\nlist_changed_debounce = \"2m\"\n"), @r#"
         `list_changed_debounce` is `2m`
@@ -231,7 +206,7 @@ mod tests {
           |
         2 | list_changed_debounce = "2m"
           |                         ^^^^
-          = help: use 60 s or less; clients are told nothing with `list_changed = false`
+          = help: use "1ms" to "60s", or `list_changed = false` to send no notices
         "#);
         insta::assert_snapshot!(bad("[tools]\nlist_changed = \"no\"\n"), @r#"
         invalid type: string "no", expected a boolean

@@ -13,58 +13,63 @@ pub(super) type VariableTable = Spanned<BTreeMap<Spanned<String>, SecretValue>>;
 pub(super) fn of_environment(
     table: Option<VariableTable>,
 ) -> Result<BTreeMap<String, SecretValue>, ConfigProblem> {
-    checked(table, is_variable, is_text, "an environment variable")
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    let is_value = |value: &str| !value.contains('\0');
+    let mut checked = BTreeMap::new();
+    for (name, value) in table.map(Spanned::into_inner).unwrap_or_default() {
+        if !is_name(name.get_ref()) {
+            let message =
+                format!("`{}` is not the name of an environment variable", name.get_ref());
+            return Err(ConfigProblem::at(name.span(), message).help("write a name without `=`"));
+        }
+        check_value(&name, &value, is_value)?;
+        checked.insert(name.into_inner(), value);
+    }
+    Ok(checked)
 }
 
 /// Returns the headers for an endpoint.
 pub(super) fn of_headers(
     table: Option<VariableTable>,
 ) -> Result<BTreeMap<String, SecretValue>, ConfigProblem> {
-    checked(table, is_header, is_header_text, "a header to set")
-}
-
-fn checked(
-    table: Option<VariableTable>,
-    is_name: fn(&str) -> bool,
-    is_value: fn(&str) -> bool,
-    what: &str,
-) -> Result<BTreeMap<String, SecretValue>, ConfigProblem> {
-    let Some(table) = table else { return Ok(BTreeMap::new()) };
+    let is_value = |value: &str| hyper::header::HeaderValue::from_str(value).is_ok();
     let mut checked = BTreeMap::new();
-    for (name, value) in table.into_inner() {
+    for (name, value) in table.map(Spanned::into_inner).unwrap_or_default() {
         let problem = |message: String| ConfigProblem::at(name.span(), message);
-        if !is_name(name.get_ref()) {
-            return Err(problem(format!("`{}` is not the name of {what}", name.get_ref())));
+        if !is_header(name.get_ref()) {
+            return Err(problem(format!(
+                "`{}` is not the name of a header to set",
+                name.get_ref()
+            ))
+            .help("write a valid name; metamcp sets the headers of the protocol itself"));
         }
-        match &value {
-            SecretValue::Literal(text) if !is_value(text) => {
-                let message =
-                    format!("the value of `{}` has characters that cannot be sent", name.get_ref());
-                return Err(problem(message).help("remove line breaks and NUL characters"));
-            }
-            SecretValue::Credential(credential) if !SecretValue::is_credential_name(credential) => {
-                return Err(problem(format!("`credential:{credential}` is not a credential name"))
-                    .help("write the plain name of a file, as in \"credential:token\""));
-            }
-            _ => {}
-        }
-        // HTTP ignores the case of header names: one of the two would be lost.
-        if what.contains("header")
-            && checked.keys().any(|known: &String| known.eq_ignore_ascii_case(name.get_ref()))
-        {
-            return Err(problem(format!("`{}` is there twice", name.get_ref())));
+        check_value(&name, &value, is_value)?;
+        let is_same = |known: &String| known.eq_ignore_ascii_case(name.get_ref());
+        if checked.keys().any(is_same) {
+            return Err(problem(format!("`{}` is declared twice", name.get_ref()))
+                .help("remove one: HTTP ignores the case of header names"));
         }
         checked.insert(name.into_inner(), value);
     }
     Ok(checked)
 }
 
-fn is_variable(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['=', '\0'])
-}
-
-fn is_text(value: &str) -> bool {
-    !value.contains('\0')
+/// Checks that a literal can be passed on, and that a credential has a valid name.
+fn check_value(
+    name: &Spanned<String>,
+    value: &SecretValue,
+    is_value: fn(&str) -> bool,
+) -> Result<(), ConfigProblem> {
+    if let SecretValue::Literal(text) = value
+        && !is_value(text)
+    {
+        let message =
+            format!("the value of `{}` has characters that cannot be sent", name.get_ref());
+        return Err(
+            ConfigProblem::at(name.span(), message).help("remove line breaks and NUL characters")
+        );
+    }
+    value.check_name(name.span())
 }
 
 /// Returns whether an operator may set this header; metamcp sets those of the protocol.
@@ -80,8 +85,4 @@ pub(crate) fn is_header(name: &str) -> bool {
         "transfer-encoding",
     ];
     name.parse::<hyper::header::HeaderName>().is_ok_and(|name| !OURS.contains(&name.as_str()))
-}
-
-fn is_header_text(value: &str) -> bool {
-    hyper::header::HeaderValue::from_str(value).is_ok()
 }

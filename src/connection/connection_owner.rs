@@ -8,7 +8,7 @@ use std::sync::{
 use crate::protocol::{mcp_apps, payloads::CLIENT_CAPABILITIES};
 
 /// The key of the owner that is not a client: the keys of clients begin with 1.
-const ONLOOKER: u64 = 0;
+const OBSERVER_KEY: u64 = 0;
 
 /// The clients that may use a connection.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl SessionOwner {
     /// Returns the owner that is not a client. It reads the lists of servers that need a connection
     /// per client, on behalf of all clients that have none or cannot be identified.
     pub fn observer() -> Self {
-        Self::new(ONLOOKER, mcp_apps::CAPABILITIES)
+        Self::new(OBSERVER_KEY, mcp_apps::CAPABILITIES)
     }
 
     /// Records that the client will never come back.

@@ -5,6 +5,7 @@
 
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     mem,
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
@@ -21,13 +22,13 @@ pub(super) struct Inbox(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    asides: VecDeque<SideMessage>,
+    messages: VecDeque<SideMessage>,
     /// The total size of the messages, in bytes.
     n_bytes: usize,
     /// The time at which the inbox became full; nothing was taken since.
     full_since: Option<Instant>,
     /// `true` while the caller is paused, as the protocol expects.
-    is_held: bool,
+    is_paused: bool,
     outcome: Option<Result<Message, RequestFailure>>,
     /// `true` if the answer was deferred, and the caller does not know that yet.
     is_deferred: bool,
@@ -44,16 +45,16 @@ struct State {
 pub(super) enum InboxFull {
     /// The caller was slow for a moment: this message is dropped.
     Dropped,
-    /// The caller has taken nothing for [`defaults::OVERRUN_PATIENCE`].
+    /// The caller has taken nothing for [`defaults::OVERRUN_TIMEOUT`].
     Overrun,
 }
 
 impl State {
     fn take(&mut self) -> Option<Result<CallEvent, RequestFailure>> {
         self.full_since = None;
-        if let Some(aside) = self.asides.pop_front() {
-            self.n_bytes -= aside.message().bytes().len();
-            return Some(Ok(aside.into()));
+        if let Some(message) = self.messages.pop_front() {
+            self.n_bytes -= message.message().bytes().len();
+            return Some(Ok(CallEvent::Message(message)));
         }
         let is_deferred = mem::take(&mut self.is_deferred);
         let answer = self.outcome.take().map(|outcome| outcome.map(CallEvent::Answer));
@@ -63,39 +64,35 @@ impl State {
 
 impl Inbox {
     /// Adds a message that comes before the answer; after a close it is dropped.
-    pub(super) fn push(&self, aside: SideMessage) -> Result<(), InboxFull> {
+    pub(super) fn push(&self, message: SideMessage) -> Result<(), InboxFull> {
         let mut state = self.state();
         if state.is_closed || state.outcome.is_some() {
-            drop(state); // Unlock first: dropping `aside` may send a message.
+            drop(state); // Unlock first: dropping `message` may send one.
             return Ok(());
         }
-        let n_bytes = state.n_bytes + aside.message().bytes().len();
+        let n_bytes = state.n_bytes + message.message().bytes().len();
         // A single message may be as large as any message.
-        if state.asides.len() >= defaults::NOTIFICATION_QUEUE
-            || (n_bytes > defaults::NOTIFICATION_BYTES_MAX && !state.asides.is_empty())
+        if state.messages.len() >= defaults::NOTIFICATION_QUEUE
+            || (n_bytes > defaults::NOTIFICATION_BYTES_MAX && !state.messages.is_empty())
         {
-            if state.is_held {
-                drop(state); // Unlock first, as above.
-                return Err(InboxFull::Dropped);
-            }
-            let full_since = *state.full_since.get_or_insert_with(Instant::now);
+            let is_overrun = !state.is_paused && {
+                let full_since = state.full_since.get_or_insert_with(Instant::now);
+                full_since.elapsed() >= defaults::OVERRUN_TIMEOUT
+            };
             drop(state); // Unlock first, as above.
-            let is_overrun = full_since.elapsed() >= defaults::OVERRUN_PATIENCE;
             return Err(if is_overrun { InboxFull::Overrun } else { InboxFull::Dropped });
         }
         state.n_bytes = n_bytes;
-        state.asides.push_back(aside);
-        let reader = state.reader.take();
-        drop(state);
-        wake(reader);
+        state.messages.push_back(message);
+        wake_reader(state);
         Ok(())
     }
 
     /// Records whether the caller is paused: then only messages without room are lost, and not the
     /// request.
-    pub(super) fn set_paused(&self, is_held: bool) {
+    pub(super) fn set_paused(&self, is_paused: bool) {
         let mut state = self.state();
-        state.is_held = is_held;
+        state.is_paused = is_paused;
         state.full_since = None;
     }
 
@@ -103,9 +100,7 @@ impl Inbox {
     pub(super) fn defer(&self) {
         let mut state = self.state();
         state.is_deferred = true;
-        let reader = state.reader.take();
-        drop(state);
-        wake(reader);
+        wake_reader(state);
     }
 
     /// Adds the answer, or the reason why there will be none. The first one counts.
@@ -114,9 +109,7 @@ impl Inbox {
         if state.outcome.is_none() {
             state.outcome = Some(outcome);
         }
-        let reader = state.reader.take();
-        drop(state);
-        wake(reader);
+        wake_reader(state);
     }
 
     /// Takes the oldest event, if any. A caller that waited is not woken any more: it makes this
@@ -148,21 +141,13 @@ impl Inbox {
     /// Waits until all messages are taken. Only for a future that the taking task polls: it is not
     /// woken. Cancel safe.
     pub(super) async fn drained(&self) {
-        std::future::poll_fn(|_| match self.state().asides.is_empty() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        })
-        .await;
+        poll_until(|| self.state().messages.is_empty()).await;
     }
 
     /// Waits until the inbox is closed. Only for a future that is polled anew then, such as the one
     /// that drains the answer: it is not woken. Cancel safe.
     pub(super) async fn closed(&self) {
-        std::future::poll_fn(|_| match self.is_closed() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        })
-        .await;
+        poll_until(|| self.is_closed()).await;
     }
 
     /// Returns whether the inbox is closed.
@@ -175,16 +160,18 @@ impl Inbox {
         let mut state = self.state();
         state.is_closed = true;
         state.is_cancelled |= is_cancelled;
-        let asides = mem::take(&mut state.asides);
+        let messages = mem::take(&mut state.messages);
         let sender = if state.is_cancelled { state.sender.take() } else { None };
         drop(state);
-        drop(asides);
-        wake(sender);
+        drop(messages);
+        if let Some(sender) = sender {
+            sender.wake();
+        }
     }
 
     /// Waits until the answer is not needed any more. Cancel safe.
     pub(super) async fn cancelled(&self) {
-        std::future::poll_fn(|context| {
+        poll_fn(|context| {
             let mut state = self.state();
             if state.is_cancelled {
                 return Poll::Ready(());
@@ -201,10 +188,18 @@ impl Inbox {
     }
 }
 
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
+/// Wakes the caller that waits for the next event, after unlocking.
+fn wake_reader(mut state: MutexGuard<'_, State>) {
+    let reader = state.reader.take();
+    drop(state);
+    if let Some(reader) = reader {
+        reader.wake();
     }
+}
+
+/// Waits until `is_done`, without being woken for it.
+async fn poll_until(is_done: impl Fn() -> bool) {
+    poll_fn(|_| if is_done() { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
 #[cfg(test)]
@@ -223,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_comes_after_what_was_sent_before_it() {
+    fn an_answer_is_taken_after_the_messages_before_it() {
         let inbox = Inbox::default();
         assert!(poll(&inbox).is_pending());
         inbox.push(notification(1)).expect("room");
@@ -232,7 +227,7 @@ mod tests {
         inbox.settle(Err(RequestFailure::Closed));
         inbox.push(notification(1)).expect("dropped");
 
-        assert!(matches!(poll(&inbox), Poll::Ready(Ok(CallEvent::Aside(_)))));
+        assert!(matches!(poll(&inbox), Poll::Ready(Ok(CallEvent::Message(_)))));
         assert!(matches!(poll(&inbox), Poll::Ready(Ok(CallEvent::Answer(_)))));
         assert!(poll(&inbox).is_pending());
     }
@@ -243,12 +238,12 @@ mod tests {
         for _ in 0..defaults::NOTIFICATION_QUEUE {
             many.push(notification(1)).expect("room");
         }
-        assert_eq!(many.push(notification(1)), Err(InboxFull::Dropped), "a moment is forgiven");
-        tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
+        assert_eq!(many.push(notification(1)), Err(InboxFull::Dropped), "a short delay is allowed");
+        tokio::time::advance(defaults::OVERRUN_TIMEOUT).await;
         assert!(poll(&many).is_ready());
         many.push(notification(1)).expect("room");
-        assert_eq!(many.push(notification(1)), Err(InboxFull::Dropped), "it does read");
-        tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
+        assert_eq!(many.push(notification(1)), Err(InboxFull::Dropped), "the caller reads");
+        tokio::time::advance(defaults::OVERRUN_TIMEOUT).await;
         assert_eq!(many.push(notification(1)), Err(InboxFull::Overrun));
 
         let large = Inbox::default();
@@ -259,24 +254,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_paused_inbox_drops_what_does_not_fit_and_is_not_overrun() {
+    async fn a_paused_inbox_drops_messages_without_room_and_keeps_its_request() {
         let inbox = Inbox::default();
         inbox.set_paused(true);
         for _ in 0..defaults::NOTIFICATION_QUEUE {
             inbox.push(notification(1)).expect("room");
         }
         for _ in 0..3 {
-            tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
+            tokio::time::advance(defaults::OVERRUN_TIMEOUT).await;
             assert_eq!(inbox.push(notification(1)), Err(InboxFull::Dropped));
         }
         inbox.set_paused(false);
-        assert_eq!(inbox.push(notification(1)), Err(InboxFull::Dropped), "it is just back");
-        tokio::time::advance(defaults::OVERRUN_PATIENCE).await;
+        assert_eq!(
+            inbox.push(notification(1)),
+            Err(InboxFull::Dropped),
+            "the pause has just ended"
+        );
+        tokio::time::advance(defaults::OVERRUN_TIMEOUT).await;
         assert_eq!(inbox.push(notification(1)), Err(InboxFull::Overrun));
     }
 
     #[test]
-    fn a_closed_inbox_takes_nothing_in() {
+    fn a_closed_inbox_drops_messages() {
         let inbox = Inbox::default();
         inbox.push(notification(1)).expect("room");
         inbox.close(false);

@@ -15,11 +15,10 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 
 use super::{
-    Announcement, Connection, ConnectionOwner, Link, RequestFailure, ServerRequest, SideMessage,
-    Waiter, announcement, inbox::InboxFull, mux::SettledRequest,
+    Connection, ConnectionOwner, Link, RequestFailure, ServerRequest, SideMessage, Waiter,
+    inbox::InboxFull, mux::SettledRequest,
 };
 use crate::{
-    capacity_holder::Account,
     compute_pool::read_in_place,
     era::server_subscription,
     memory_budget,
@@ -27,6 +26,7 @@ use crate::{
         Era, LoggingLevel, Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
         list_page::ListKind,
+        ndjson::OversizedLine,
         nesting_depth::DEPTH_MAX,
         payloads::method,
         rpc_error::{INVALID_REQUEST, METHOD_NOT_FOUND},
@@ -56,8 +56,8 @@ impl Connection {
             Ok(message) => self.receive(message, via),
             Err(error) => {
                 self.note_non_message(&error.to_string(), length);
-                if let ParseError::TooDeep { shape, id } = error {
-                    self.refuse_depth(shape, id.as_deref(), via);
+                if let ParseError::TooDeep { kind, id } = error {
+                    self.refuse_depth(kind, id.as_deref(), via);
                 }
             }
         }
@@ -65,12 +65,12 @@ impl Connection {
 
     /// Refuses a message of the server that is nested too deep: an answer fails its request, and a
     /// question is answered with an error.
-    fn refuse_depth(&self, shape: MessageKind, id: Option<&str>, via: Option<u64>) {
+    fn refuse_depth(&self, kind: MessageKind, id: Option<&str>, via: Option<u64>) {
         self.counters.heard.note_unanswering();
-        match shape {
+        match kind {
             MessageKind::Response => {
-                if let Some(asked) = id.and_then(|id| id.parse().ok()).or(via) {
-                    self.fail(asked, RequestFailure::AnswerTooDeep);
+                if let Some(id) = id.and_then(|id| id.parse().ok()).or(via) {
+                    self.fail(id, RequestFailure::AnswerTooDeep);
                 }
             }
             MessageKind::Request => {
@@ -85,26 +85,22 @@ impl Connection {
     /// Handles one message from the server. `via` is the request that owns the stream that it came
     /// on, if the transport has such streams.
     pub(super) fn receive(self: &Arc<Self>, message: Message, via: Option<u64>) {
-        match message.shape() {
-            MessageKind::Response => return self.answered(message, via),
-            MessageKind::Notification => self.notified(message, via),
-            MessageKind::Request => self.asked(message, via),
+        match message.kind() {
+            MessageKind::Response => return self.receive_answer(message, via),
+            MessageKind::Notification => self.receive_notification(message, via),
+            MessageKind::Request => self.receive_question(message, via),
         }
         self.counters.heard.note_unanswering();
     }
 
-    fn answered(&self, message: Message, via: Option<u64>) {
+    fn receive_answer(&self, message: Message, via: Option<u64>) {
         let id = message.integer(MessagePart::Id);
-        let settled = self.settle(id);
-        match settled {
-            SettledRequest::Unknown => self.counters.heard.note_unanswering(),
-            SettledRequest::Wanted(_) | SettledRequest::Drained(_) => self.counters.heard.answer(),
-        }
-        match settled {
+        match self.settle(id) {
             SettledRequest::Wanted(waiter) => {
+                self.counters.heard.note_answer();
                 let start = message.bytes().as_ptr();
                 let message = match waiter.lists_tools {
-                    Some(is_first) => self.screen(message, is_first),
+                    Some(is_first) => self.without_invalid_tools(message, is_first),
                     None => message,
                 };
                 let is_copy = message.bytes().as_ptr() != start;
@@ -115,51 +111,32 @@ impl Connection {
                     }
                     // It has counted for the caller since its first byte.
                     Some(_) => Ok(message),
-                    None => message.wrapped(|bytes| memory_budget::attributed(account, bytes)),
+                    None => {
+                        message.wrapped(|bytes| memory_budget::global().attributed(account, bytes))
+                    }
                 };
                 waiter.inbox.settle(counted.map_err(RequestFailure::NoMemory));
             }
             // The client has gone, and its request was draining.
             SettledRequest::Drained(_) => {
+                self.counters.heard.note_answer();
                 self.counters.late.fetch_add(1, Ordering::Relaxed);
             }
             SettledRequest::Unknown => {
+                self.counters.heard.note_unanswering();
                 self.counters.late.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(mcp_server = %self.server, ?id, "late answer dropped");
+                tracing::debug!(
+                    mcp_server = %self.server, ?id,
+                    "server `{}` has answered a request that is over", self.server
+                );
             }
         }
     }
 
-    /// Records the answer to request `id`, which no caller waits for any more.
-    pub(super) fn drained(&self, id: u64) {
-        self.counters.heard.answer();
-        if let SettledRequest::Drained(_) = self.settle(Some(id)) {
-            self.counters.late.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns the account that the answer to request `id` counts for, while a caller waits for it.
-    pub(super) fn account_of(&self, id: u64) -> Option<Account> {
-        self.mux().waiter(id).map(|waiter| waiter.account)
-    }
-
-    /// Ends the wait for request `id`. If it was the last one, wakes the tasks that wait for that.
-    fn settle(&self, id: Option<u64>) -> SettledRequest<Waiter> {
-        let Some(id) = id else { return SettledRequest::Unknown };
-        let (settled, is_idle) = {
-            let mut mux = self.mux();
-            (mux.settle(id), mux.in_flight() == 0)
-        };
-        if is_idle {
-            self.idle.notify_waiters();
-        }
-        settled
-    }
-
-    fn notified(&self, message: Message, via: Option<u64>) {
+    fn receive_notification(&self, message: Message, via: Option<u64>) {
         let (message, via) = match self.era() {
             Era::Legacy => (message, via),
-            Era::Modern => match self.subscribed(message, via) {
+            Era::Modern => match self.receive_subscribed(message, via) {
                 Some(rest) => rest,
                 None => return,
             },
@@ -168,18 +145,17 @@ impl Connection {
             Some(method::PROGRESS) => {
                 let token = message.integer(MessagePart::ProgressToken);
                 // A request without a progress token gets no progress.
-                return self.hand(SideMessage::Notification(message), via, token, |waiter| {
-                    waiter.has_token
-                });
+                let message = SideMessage::Notification(message);
+                return self.pass_to_request(message, via, token, |waiter| waiter.has_token);
             }
-            Some(method::TOOLS_CHANGED) => self.lists.bump(ListKind::Tools),
-            Some(method::PROMPTS_CHANGED) => self.lists.bump(ListKind::Prompts),
-            Some(method::RESOURCES_CHANGED) => self.lists.bump(ListKind::Resources),
+            Some(method::TOOLS_CHANGED) => self.lists.increment(ListKind::Tools),
+            Some(method::PROMPTS_CHANGED) => self.lists.increment(ListKind::Prompts),
+            Some(method::RESOURCES_CHANGED) => self.lists.increment(ListKind::Resources),
             Some(method::RESOURCE_UPDATED) => {}
             // The server cancels its question: the notification goes where the question went.
             Some(method::CANCELLED) => {
-                if !matches!(self.party, ConnectionOwner::Shared) {
-                    self.put(SideMessage::Notification(message), via);
+                if !matches!(self.owner, ConnectionOwner::Shared) {
+                    self.pass_to_client(SideMessage::Notification(message), via);
                 }
                 return;
             }
@@ -189,16 +165,18 @@ impl Connection {
                 let is_modern = self.era() == Era::Modern;
                 let level = LoggingLevel::of(&message);
                 let may_be = |waiter: &Waiter| {
-                    !waiter.is_ours
+                    !waiter.is_internal
                         && (!is_modern || waiter.level.is_some_and(|least| level >= least))
                 };
                 let sole = self.mux().sole_request(may_be);
                 if sole.is_some() {
-                    return self.hand(SideMessage::Notification(message), via, sole, |_| true);
+                    let message = SideMessage::Notification(message);
+                    return self.pass_to_request(message, via, sole, |_| true);
                 }
             }
             _ if via.is_some() => {
-                return self.hand(SideMessage::Notification(message), via, via, |_| true);
+                let message = SideMessage::Notification(message);
+                return self.pass_to_request(message, via, via, |_| true);
             }
             _ => {}
         }
@@ -207,11 +185,16 @@ impl Connection {
 
     /// Handles the messages about metamcp's subscription. Returns those for clients, without the
     /// subscription id, with the request that owns their stream, unless that is the subscription.
-    fn subscribed(&self, message: Message, via: Option<u64>) -> Option<(Message, Option<u64>)> {
+    fn receive_subscribed(
+        &self,
+        message: Message,
+        via: Option<u64>,
+    ) -> Option<(Message, Option<u64>)> {
         let subscription = server_subscription::subscription(&message);
         match message.method() {
             Some(method::SUBSCRIPTIONS_ACKNOWLEDGED) => {
-                self.hand(SideMessage::Notification(message), via, subscription.or(via), |_| true);
+                let message = SideMessage::Notification(message);
+                self.pass_to_request(message, via, subscription.or(via), |_| true);
                 None
             }
             // It can only end a subscription. Source: MCP 2026-07-28, "Cancellation".
@@ -235,66 +218,66 @@ impl Connection {
     fn has_one_stream(&self) -> bool {
         match &self.link {
             Link::Stdio(_) => true,
-            Link::Http(link) => link.has_one_stream(),
+            Link::Http(link) => link.is_legacy_sse,
         }
     }
 
     /// Answers a server's request, or passes it to a client.
-    fn asked(self: &Arc<Self>, request: Message, via: Option<u64>) {
+    fn receive_question(self: &Arc<Self>, request: Message, via: Option<u64>) {
         let id = request.part(MessagePart::Id).unwrap_or("null");
-        match request.method() {
+        let name = request.method().unwrap_or_default();
+        let server = &self.server;
+        let reason = match name {
             // The server must not ask. Source: MCP 2026-07-28, "stdio" and "Streamable HTTP".
-            other if self.era() == Era::Modern => {
-                let name = other.unwrap_or_default();
-                self.is_asking.call_once(|| {
+            _ if self.era() == Era::Modern => {
+                self.question_warning.call_once(|| {
                     tracing::warn!(
-                        mcp_server = %self.server, mcp_method = name,
-                        "server asks on a connection of an era without such questions: refused"
+                        mcp_server = %server, mcp_method = name,
+                        "metamcp refuses `{}` of server `{server}`: its era has no such requests",
+                        self.quote(name)
                     );
                 });
-                let error = RpcError::new(
-                    METHOD_NOT_FOUND,
-                    "METHOD_NOT_FOUND",
-                    format!(
-                        "`{name}`: servers of protocol version {} ask in a result, not with a request",
-                        version::MODERN
-                    ),
-                );
-                self.deliver_soon(error.render(Some(id)));
+                let version = version::MODERN;
+                format!(
+                    "`{name}`: servers of protocol version {version} ask in a result, not with a request"
+                )
             }
-            Some(method::PING) => self.deliver_soon(Message::response(id, "{}")),
-            other if matches!(self.party, ConnectionOwner::Shared) => {
-                let name = other.unwrap_or_default();
-                tracing::debug!(mcp_server = %self.server, mcp_method = name, "server request refused");
-                let error = RpcError::new(
-                    METHOD_NOT_FOUND,
-                    "METHOD_NOT_FOUND",
-                    format!(
-                        "`{name}`: this connection is shared and was opened without client capabilities"
-                    ),
+            method::PING => return self.deliver_soon(Message::response(id, "{}")),
+            _ if matches!(self.owner, ConnectionOwner::Shared) => {
+                tracing::debug!(
+                    mcp_server = %server, mcp_method = name,
+                    "metamcp refuses `{}` of server `{server}`: its connection is shared",
+                    self.quote(name)
                 );
-                self.deliver_soon(error.render(Some(id)));
+                format!(
+                    "`{name}`: this connection is shared and was opened without client capabilities"
+                )
             }
-            _ => self.put(SideMessage::Question(ServerRequest::new(request, self)), via),
-        }
+            _ => {
+                let question = ServerRequest::new(request, self);
+                return self.pass_to_client(SideMessage::Question(question), via);
+            }
+        };
+        let error = RpcError::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", reason);
+        self.deliver_soon(error.render(Some(id)));
     }
 
     /// Passes a message to the client that has this connection: on the stream of the request that
     /// caused it if that is known, else on that of another one. Without either it is announced. A
     /// request of metamcp itself has no client.
-    fn put(&self, aside: SideMessage, via: Option<u64>) {
+    fn pass_to_client(&self, message: SideMessage, via: Option<u64>) {
         // The stream of an answered request is still read after another client has taken the
         // connection: the message does not concern that client.
-        let is_past = via.is_some() && matches!(self.party, ConnectionOwner::Exclusive);
+        let is_past = via.is_some() && matches!(self.owner, ConnectionOwner::Exclusive);
         let id = {
             let mux = self.mux();
-            let has_client = |waiter: &Waiter| !waiter.is_ours;
+            let has_client = |waiter: &Waiter| !waiter.is_internal;
             let its_own = via.filter(|id| mux.waiter(*id).is_some_and(has_client));
             its_own.or_else(|| if is_past { None } else { mux.any(has_client) })
         };
         match id {
-            Some(_) => self.hand(aside, via, id, |_| true),
-            None => self.announce(aside),
+            Some(_) => self.pass_to_request(message, via, id, |_| true),
+            None => self.announce(message),
         }
     }
 
@@ -303,13 +286,14 @@ impl Connection {
     ///
     /// A client that does not take its messages loses its request: it must not block the others on
     /// this connection.
-    fn hand(
+    fn pass_to_request(
         &self,
-        aside: SideMessage,
+        message: SideMessage,
         via: Option<u64>,
         id: Option<u64>,
         is_for: impl FnOnce(&Waiter) -> bool,
     ) {
+        let server = &self.server;
         let found = id.and_then(|id| {
             let mux = self.mux();
             let waiter = mux.waiter(id).filter(|waiter| is_for(waiter))?;
@@ -317,130 +301,58 @@ impl Connection {
         });
         let Some((id, inbox, account)) = found else {
             tracing::debug!(
-                mcp_server = %self.server, mcp_method = aside.message().method(),
-                "notification without owner"
+                mcp_server = %server, mcp_method = message.message().method(),
+                "server `{server}` has sent a message for a request that is over: it is dropped"
             );
             return;
         };
-        let aside = match via {
-            None => aside.wrapped(|bytes| memory_budget::attributed(account, bytes)),
+        let counted = match via {
+            None => message.wrapped(|bytes| memory_budget::global().attributed(account, bytes)),
             // It has counted for the caller since its first byte.
-            Some(_) => Ok(aside),
+            Some(_) => Ok(message),
         };
-        let aside = match aside {
-            Ok(aside) => aside,
+        let pushed = match counted {
+            Ok(message) => inbox.push(message),
             // As for a client that does not read: a notification is lost, and a question refused.
             Err(exhausted) => {
-                self.counters.overflow.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(mcp_server = %self.server, %exhausted, "notification dropped");
-                return;
+                tracing::debug!(
+                    mcp_server = %server, %exhausted,
+                    "a message of server `{server}` is dropped: {exhausted}"
+                );
+                Err(InboxFull::Dropped)
             }
         };
-        match inbox.push(aside) {
+        match pushed {
             Ok(()) => {}
             Err(InboxFull::Dropped) => {
                 self.counters.overflow.fetch_add(1, Ordering::Relaxed);
             }
             Err(InboxFull::Overrun) => {
                 self.counters.cut_off.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(mcp_server = %self.server, "a client does not read: its request is given up");
-                inbox.settle(Err(RequestFailure::Overrun));
+                tracing::warn!(
+                    mcp_server = %server,
+                    "metamcp abandons a request to server `{server}`: its client does not read"
+                );
+                inbox.settle(Err(RequestFailure::ClientTooSlow));
                 self.cancel_request(id, true, true);
             }
         }
     }
 
-    /// Gives up the request `id`. If it was sent, it drains, and the server is told.
-    ///
-    /// A child that has not answered it becomes suspect, unless it may be busy with an older
-    /// request: many children do one thing at a time, and a caller waits for that request.
-    pub(super) fn cancel_request(&self, id: u64, is_cancelled: bool, was_sent: bool) {
-        let (inbox, is_idle, is_suspicious) = {
-            let mut mux = self.mux();
-            let Some(waiter) = mux.waiter(id) else { return };
-            let (inbox, ends) = (Arc::clone(&waiter.inbox), waiter.ends);
-            // An HTTP upstream answers its requests in parallel.
-            let is_suspicious =
-                was_sent && self.is_child() && !mux.is_probe(id) && !mux.has_older(id);
-            // A stateless request ends with its stream, and does not drain.
-            if was_sent && !self.is_stateless() {
-                mux.abandon(id, ends);
-            } else {
-                mux.settle(id);
-            }
-            (inbox, mux.in_flight() == 0, is_suspicious)
-        };
-        if is_suspicious {
-            self.counters.heard.mark_suspected();
-        }
-        inbox.close(is_cancelled || !was_sent);
-        if is_idle {
-            self.idle.notify_waiters();
-        }
-        if was_sent {
-            let params = format!(r#"{{"requestId":{id}}}"#);
-            let cancelled = Message::notification(method::CANCELLED, Some(&params));
-            self.deliver_soon(cancelled.bytes().clone());
-        }
-    }
-
-    /// Announces that the lists of this server may differ from those that clients know.
-    pub fn announce_lists_changed(&self) {
-        for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
-            if self.profile().is_some_and(|profile| profile.has(list.capability())) {
-                let notice = Message::notification(list.notice(), None);
-                self.announce_as(announcement::OURS, SideMessage::Notification(notice));
-            }
-        }
-    }
-
-    /// Announces a message that belongs to no request.
-    pub(super) fn announce(&self, aside: SideMessage) {
-        self.announce_as(self.generation, aside);
-    }
-
-    fn announce_as(&self, generation: u64, aside: SideMessage) {
-        let owner = match &self.party {
-            ConnectionOwner::Owned(owner) => Some(owner.clone()),
-            // While no client has the connection, there is no receiver.
-            ConnectionOwner::Exclusive => return,
-            ConnectionOwner::Shared => None,
-        };
-        let announcement = Announcement { server: self.server.clone(), generation, owner, aside };
-        if self.announcements.try_send(announcement).is_err() {
-            self.counters.overflow.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     /// Counts a line that is not a message; the first one is logged as a warning.
-    pub(super) fn note_non_message(&self, what: &str, length: usize) {
+    pub(super) fn note_non_message(&self, reason: &str, length: usize) {
         if self.counters.noise.fetch_add(1, Ordering::Relaxed) == 0 {
             tracing::warn!(
-                mcp_server = %self.server, length, reason = what,
-                "server writes other things than messages to standard output"
+                mcp_server = %self.server, length, reason,
+                "server `{}` sends data that is not a JSON-RPC message: {}",
+                self.server, self.quote(reason)
             );
         }
     }
 
-    /// Fails the request `id` alone, if a caller still waits for it.
-    pub(super) fn fail(&self, id: u64, failure: RequestFailure) {
-        if let SettledRequest::Wanted(waiter) = self.settle(Some(id)) {
-            waiter.inbox.settle(Err(failure));
-        }
-    }
-
-    /// Returns whether a caller waits for the answer to request `id`.
-    pub(super) fn is_waiting(&self, id: u64) -> bool {
-        self.mux().waiter(id).is_some()
-    }
-
-    /// Forgets a request that was never sent.
-    pub(super) fn forget(&self, id: u64) {
-        let _nobody_waits = self.settle(Some(id));
-    }
-
-    /// Returns whether the answer to request `id` is still to come, wanted or not.
-    pub(super) fn is_open(&self, id: u64) -> bool {
-        self.mux().is_open(id)
+    /// Counts a message that is too large, and returns the failure of its request.
+    pub(super) fn note_oversized(&self, dropped: &OversizedLine) -> RequestFailure {
+        self.note_non_message("it is longer than a message may be", dropped.length);
+        RequestFailure::Oversized { length: dropped.length }
     }
 }

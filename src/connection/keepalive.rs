@@ -29,11 +29,12 @@ pub(super) struct Keepalive {
     period: Duration,
     timeout: Duration,
     failures: u32,
-    n_missed: u32,
+    /// The number of pings in a row that were missed.
+    pub(super) n_missed: u32,
     /// The times of the last ping and of the last miss, on the clock of [`KeepaliveView`], and the
     /// time that the ping may take.
     last_ping: Option<Duration>,
-    patience: Duration,
+    ping_timeout: Duration,
     last_miss: Option<Duration>,
 }
 
@@ -45,18 +46,18 @@ pub(super) struct KeepaliveView {
     /// The time at which the server was heard last.
     pub(super) heard: Duration,
     /// The reason why its liveness matters.
-    pub(super) concern: KeepaliveReason,
+    pub(super) reason: KeepaliveReason,
 }
 
 /// The reason why the liveness of the server matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeepaliveReason {
     /// It does not matter: the server is connected when it is needed, and its end is noticed.
-    Nobodys,
+    NotNeeded,
     /// The server is kept alive, but works and may be unable to answer.
     Working,
     /// The server is kept alive.
-    Kept,
+    KeptAlive,
     /// A request got no answer in time, and nothing was heard meanwhile.
     Suspect,
     /// A request to a child got no answer in time, or was given up without one.
@@ -76,7 +77,7 @@ pub(super) enum KeepaliveAction {
     /// Send a ping.
     Ping {
         /// The time to wait for its answer.
-        patience: Duration,
+        timeout: Duration,
     },
     /// The server is dead.
     GiveUp,
@@ -92,19 +93,14 @@ impl Keepalive {
             failures,
             n_missed: 0,
             last_ping: None,
-            patience: timeout,
+            ping_timeout: timeout,
             last_miss: None,
         }
     }
 
-    /// Returns how many pings in a row were missed.
-    pub(super) fn n_missed(&self) -> u32 {
-        self.n_missed
-    }
-
     /// Returns the next action.
-    pub(super) fn step(&mut self, sight: KeepaliveView) -> KeepaliveAction {
-        let KeepaliveView { now, heard, concern } = sight;
+    pub(super) fn step(&mut self, view: KeepaliveView) -> KeepaliveAction {
+        let KeepaliveView { now, heard, reason } = view;
         if self.last_ping.is_some_and(|sent| heard >= sent) {
             self.n_missed = 0;
             self.last_miss = None;
@@ -112,12 +108,12 @@ impl Keepalive {
         if self.n_missed >= self.failures {
             return KeepaliveAction::GiveUp;
         }
-        let rested = self.last_miss.map_or(Duration::ZERO, |missed| missed + self.period);
-        let (due, patience) = match concern {
-            KeepaliveReason::Nobodys => return KeepaliveAction::Rest,
+        let after_miss = self.last_miss.map_or(Duration::ZERO, |missed| missed + self.period);
+        let (due, timeout) = match reason {
+            KeepaliveReason::NotNeeded => return KeepaliveAction::Rest,
             KeepaliveReason::Working => return KeepaliveAction::Wait(self.period),
-            KeepaliveReason::Kept => (rested.max(heard + self.period), self.timeout),
-            KeepaliveReason::Suspect => (rested, self.timeout),
+            KeepaliveReason::KeptAlive => (after_miss.max(heard + self.period), self.timeout),
+            KeepaliveReason::Suspect => (after_miss, self.timeout),
             KeepaliveReason::Stuck { since } => {
                 match self.last_ping.filter(|sent| *sent >= since) {
                     None => {
@@ -125,15 +121,15 @@ impl Keepalive {
                         (since + grace, self.timeout - grace)
                     }
                     // A ping that could not be sent has its time too.
-                    Some(sent) => (sent + self.patience, self.timeout),
+                    Some(sent) => (sent + self.ping_timeout, self.timeout),
                 }
             }
         };
         if due > now {
             return KeepaliveAction::Wait(due - now);
         }
-        (self.last_ping, self.patience) = (Some(now), patience);
-        KeepaliveAction::Ping { patience }
+        (self.last_ping, self.ping_timeout) = (Some(now), timeout);
+        KeepaliveAction::Ping { timeout }
     }
 
     /// Records that the last ping was not answered until `now`, or could not be sent.
@@ -148,16 +144,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        KeepaliveReason::{Kept, Nobodys, Stuck, Suspect, Working},
+        KeepaliveReason::{KeptAlive, NotNeeded, Stuck, Suspect, Working},
         *,
     };
 
     const PERIOD: Duration = Duration::from_secs(30);
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
-    fn sight(now_s: u64, heard_s: u64, concern: KeepaliveReason) -> KeepaliveView {
+    fn view(now_s: u64, heard_s: u64, reason: KeepaliveReason) -> KeepaliveView {
         let [now, heard] = [now_s, heard_s].map(Duration::from_secs);
-        KeepaliveView { now, heard, concern }
+        KeepaliveView { now, heard, reason }
     }
 
     fn wait(seconds: u64) -> KeepaliveAction {
@@ -168,42 +164,42 @@ mod tests {
         Stuck { since: Duration::from_secs(since_s) }
     }
 
-    const PING: KeepaliveAction = KeepaliveAction::Ping { patience: PATIENCE };
-    const FIRST_PING: KeepaliveAction = KeepaliveAction::Ping { patience: Duration::from_secs(9) };
+    const PING: KeepaliveAction = KeepaliveAction::Ping { timeout: TIMEOUT };
+    const FIRST_PING: KeepaliveAction = KeepaliveAction::Ping { timeout: Duration::from_secs(9) };
 
     #[test]
     fn a_server_is_pinged_only_into_silence_and_for_a_reason() {
         for (seen, step) in [
-            (sight(100, 100, Nobodys), KeepaliveAction::Rest),
-            (sight(100, 0, Nobodys), KeepaliveAction::Rest),
-            (sight(100, 0, Working), wait(30)),
-            (sight(100, 95, Kept), wait(25)),
-            (sight(100, 70, Kept), PING),
-            (sight(100, 95, Suspect), PING),
-            (sight(100, 95, stuck(100)), wait(1)),
-            (sight(101, 95, stuck(100)), FIRST_PING),
+            (view(100, 100, NotNeeded), KeepaliveAction::Rest),
+            (view(100, 0, NotNeeded), KeepaliveAction::Rest),
+            (view(100, 0, Working), wait(30)),
+            (view(100, 95, KeptAlive), wait(25)),
+            (view(100, 70, KeptAlive), PING),
+            (view(100, 95, Suspect), PING),
+            (view(100, 95, stuck(100)), wait(1)),
+            (view(101, 95, stuck(100)), FIRST_PING),
         ] {
-            assert_eq!(Keepalive::new(PERIOD, PATIENCE, 3).step(seen), step, "{seen:?}");
+            assert_eq!(Keepalive::new(PERIOD, TIMEOUT, 3).step(seen), step, "{seen:?}");
         }
     }
 
     #[test]
-    fn the_third_ping_in_a_row_that_is_missed_is_the_end() {
-        for concern in [Kept, Suspect] {
-            let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 3);
+    fn a_server_is_given_up_after_the_third_missed_ping_in_a_row() {
+        for reason in [KeptAlive, Suspect] {
+            let mut keepalive = Keepalive::new(PERIOD, TIMEOUT, 3);
             for (n_missed, sent) in [(1, 30), (2, 70), (3, 110)] {
-                assert_eq!(keepalive.step(sight(sent, 0, concern)), PING);
+                assert_eq!(keepalive.step(view(sent, 0, reason)), PING);
                 keepalive.ping_missed(Duration::from_secs(sent + 10));
-                assert_eq!(keepalive.n_missed(), n_missed);
+                assert_eq!(keepalive.n_missed, n_missed);
                 let next = if n_missed == 3 { KeepaliveAction::GiveUp } else { wait(30) };
-                assert_eq!(keepalive.step(sight(sent + 10, 0, concern)), next, "{n_missed}");
+                assert_eq!(keepalive.step(view(sent + 10, 0, reason)), next, "{n_missed}");
             }
         }
     }
 
     #[test]
-    fn pings_of_a_child_that_is_stuck_follow_one_another() {
-        let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 3);
+    fn a_stuck_child_is_pinged_without_pauses() {
+        let mut keepalive = Keepalive::new(PERIOD, TIMEOUT, 3);
         for (now, step, missed) in [
             (50, wait(1), None),
             (51, FIRST_PING, Some(60)),
@@ -213,7 +209,7 @@ mod tests {
             (70, PING, Some(80)),
             (80, KeepaliveAction::GiveUp, None),
         ] {
-            assert_eq!(keepalive.step(sight(now, 40, stuck(50))), step, "{now} s");
+            assert_eq!(keepalive.step(view(now, 40, stuck(50))), step, "{now} s");
             if let Some(missed) = missed {
                 keepalive.ping_missed(Duration::from_secs(missed));
             }
@@ -221,24 +217,24 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_heard_after_a_ping_clears_the_server() {
-        for concern in [Kept, Suspect] {
-            let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 2);
-            assert_eq!(keepalive.step(sight(30, 0, concern)), PING);
+    fn any_message_after_a_ping_clears_the_server() {
+        for reason in [KeptAlive, Suspect] {
+            let mut keepalive = Keepalive::new(PERIOD, TIMEOUT, 2);
+            assert_eq!(keepalive.step(view(30, 0, reason)), PING);
             keepalive.ping_missed(Duration::from_secs(40));
-            assert_eq!(keepalive.step(sight(41, 30, concern)).is_ping(), concern == Suspect);
-            assert_eq!(keepalive.n_missed(), 0, "{concern:?}");
+            assert_eq!(keepalive.step(view(41, 30, reason)).is_ping(), reason == Suspect);
+            assert_eq!(keepalive.n_missed, 0, "{reason:?}");
         }
     }
 
     #[test]
-    fn a_server_that_works_is_left_alone_until_it_is_suspected() {
-        let mut keepalive = Keepalive::new(PERIOD, PATIENCE, 3);
-        assert_eq!(keepalive.step(sight(30, 0, Kept)), PING);
+    fn a_busy_server_is_not_pinged_until_it_is_suspected() {
+        let mut keepalive = Keepalive::new(PERIOD, TIMEOUT, 3);
+        assert_eq!(keepalive.step(view(30, 0, KeptAlive)), PING);
         keepalive.ping_missed(Duration::from_secs(40));
-        assert_eq!(keepalive.step(sight(100, 0, Working)), wait(30));
-        assert_eq!(keepalive.step(sight(101, 0, Suspect)), PING);
-        assert_eq!(keepalive.n_missed(), 1, "what was missed still counts");
+        assert_eq!(keepalive.step(view(100, 0, Working)), wait(30));
+        assert_eq!(keepalive.step(view(101, 0, Suspect)), PING);
+        assert_eq!(keepalive.n_missed, 1, "what was missed still counts");
     }
 
     impl KeepaliveAction {
@@ -247,42 +243,42 @@ mod tests {
         }
     }
 
-    fn concern() -> impl Strategy<Value = KeepaliveReason> {
-        prop_oneof![Just(Nobodys), Just(Working), Just(Kept), Just(Suspect)]
+    fn reason() -> impl Strategy<Value = KeepaliveReason> {
+        prop_oneof![Just(NotNeeded), Just(Working), Just(KeptAlive), Just(Suspect)]
     }
 
     proptest! {
         /// A child that stays stuck is given up `failures` timeouts after the suspicion at the
         /// latest, regardless of earlier misses.
         #[test]
-        fn a_client_next_in_line_waits_for_the_timeouts_of_all_pings_at_most(
+        fn the_next_client_waits_for_the_timeouts_of_all_pings_at_most(
             failures in 1_u32..5,
-            before in proptest::collection::vec((concern(), 0_u64..40), 0..20),
+            before in proptest::collection::vec((reason(), 0_u64..40), 0..20),
         ) {
-            let mut keepalive = Keepalive::new(PERIOD, PATIENCE, failures);
+            let mut keepalive = Keepalive::new(PERIOD, TIMEOUT, failures);
             let (mut now, heard) = (Duration::ZERO, Duration::ZERO);
-            for (concern, rest) in before {
-                if keepalive.n_missed() + 1 < failures
-                    && keepalive.step(KeepaliveView { now, heard, concern }).is_ping()
+            for (reason, rest) in before {
+                if keepalive.n_missed + 1 < failures
+                    && keepalive.step(KeepaliveView { now, heard, reason }).is_ping()
                 {
-                    now += PATIENCE;
+                    now += TIMEOUT;
                     keepalive.ping_missed(now);
                 }
                 now += Duration::from_secs(rest);
             }
             let since = now;
             loop {
-                match keepalive.step(KeepaliveView { now, heard, concern: Stuck { since } }) {
+                match keepalive.step(KeepaliveView { now, heard, reason: Stuck { since } }) {
                     KeepaliveAction::Wait(pause) => now += pause,
-                    KeepaliveAction::Ping { patience } => {
-                        now += patience;
+                    KeepaliveAction::Ping { timeout } => {
+                        now += timeout;
                         keepalive.ping_missed(now);
                     }
                     KeepaliveAction::GiveUp => break,
                     KeepaliveAction::Rest => prop_assert!(false, "it is not left alone"),
                 }
             }
-            prop_assert!(now <= since + PATIENCE * failures, "{:?}", now - since);
+            prop_assert!(now <= since + TIMEOUT * failures, "{:?}", now - since);
         }
 
         /// A server is given up only after `failures` missed pings in a row, at least a period
@@ -290,19 +286,19 @@ mod tests {
         #[test]
         fn a_silent_server_is_given_up_eventually_and_only_after_the_configured_missed_pings(
             failures in 1_u32..5,
-            moments in proptest::collection::vec((concern(), any::<bool>(), 0_u64..40), 0..60),
+            moments in proptest::collection::vec((reason(), any::<bool>(), 0_u64..40), 0..60),
         ) {
-            let mut keepalive = Keepalive::new(PERIOD, PATIENCE, failures);
+            let mut keepalive = Keepalive::new(PERIOD, TIMEOUT, failures);
             let (mut now, mut heard) = (Duration::ZERO, Duration::ZERO);
             let mut missed: Vec<Duration> = Vec::new();
             let mut moments = moments.into_iter();
             for _ in 0..200 {
-                let (concern, answers, rest) = moments.next().unwrap_or((Kept, false, 0));
+                let (reason, answers, rest) = moments.next().unwrap_or((KeptAlive, false, 0));
                 // A server that was heard just now is never suspect.
-                let concern = if heard == now && concern == Suspect { Kept } else { concern };
-                match keepalive.step(KeepaliveView { now, heard, concern }) {
+                let reason = if heard == now && reason == Suspect { KeptAlive } else { reason };
+                match keepalive.step(KeepaliveView { now, heard, reason }) {
                     KeepaliveAction::Rest => {
-                        prop_assert_eq!(concern, Nobodys);
+                        prop_assert_eq!(reason, NotNeeded);
                         now += Duration::from_secs(rest);
                     }
                     KeepaliveAction::Wait(pause) => {
@@ -310,7 +306,7 @@ mod tests {
                         now += pause;
                     }
                     KeepaliveAction::Ping { .. } => {
-                        prop_assert!(concern == Suspect || concern == Kept && now >= heard + PERIOD);
+                        prop_assert!(reason == Suspect || reason == KeptAlive && now >= heard + PERIOD);
                         if answers {
                             heard = now;
                             missed.clear();
@@ -318,7 +314,7 @@ mod tests {
                             if let Some(last) = missed.last() {
                                 prop_assert!(now >= *last + PERIOD);
                             }
-                            now += PATIENCE;
+                            now += TIMEOUT;
                             missed.push(now);
                             keepalive.ping_missed(now);
                         }

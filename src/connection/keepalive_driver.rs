@@ -7,10 +7,13 @@ use std::{sync::Arc, time::Duration};
 use tokio::time;
 
 use super::{
-    Connection, Link, RequestFailure,
+    Connection, Link, RequestFailure, dial,
     keepalive::{Keepalive, KeepaliveAction, KeepaliveReason, KeepaliveView},
 };
-use crate::config::HealthConfig;
+use crate::{
+    config::HealthConfig,
+    protocol::{Era, Message, payloads::method},
+};
 
 /// Pings the server of an established connection until that is gone, and retires it when the pings
 /// get no answer. `is_kept_alive` says that the server is to run even while no client needs it.
@@ -19,7 +22,11 @@ pub(super) async fn watch(connection: Arc<Connection>, health: HealthConfig, is_
     tokio::select! {
         () = connection.wait_until_gone() => {}
         () = watch_until_dead(&connection, interval, health, is_kept_alive) => {
-            tracing::warn!(mcp_server = %connection.server, "server does not answer pings");
+            let server = &connection.server;
+            tracing::warn!(
+                mcp_server = %server,
+                "server `{server}` does not answer pings: metamcp connects it again"
+            );
             connection.retire(RequestFailure::Unresponsive);
             if connection.is_child() {
                 // Its requests get no answer either, and the next connection waits for its end.
@@ -38,20 +45,24 @@ async fn watch_until_dead(
     let heard = &connection.counters.heard;
     let mut keepalive = Keepalive::new(interval, health.timeout, health.failures);
     loop {
-        let concern = connection.concern(is_kept_alive);
-        match keepalive.step(KeepaliveView { now: heard.age(), heard: heard.last(), concern }) {
+        let reason = connection.keepalive_reason(is_kept_alive);
+        match keepalive.step(KeepaliveView { now: heard.age(), heard: heard.last(), reason }) {
             KeepaliveAction::Rest => heard.suspected().await,
             KeepaliveAction::Wait(pause) => {
                 let _until_suspected = time::timeout(pause, heard.suspected()).await;
             }
-            KeepaliveAction::Ping { patience } => {
-                heard.pinged();
-                match ping(connection, patience).await {
-                    Ok(()) => heard.now(),
+            KeepaliveAction::Ping { timeout } => {
+                heard.note_ping();
+                match ping(connection, timeout).await {
+                    Ok(()) => heard.note_sign_of_life(),
                     Err(failure) => {
-                        tracing::debug!(mcp_server = %connection.server, %failure, "ping not answered");
+                        let server = &connection.server;
+                        tracing::debug!(
+                            mcp_server = %server, %failure,
+                            "server `{server}` has not answered a ping: {failure}"
+                        );
                         keepalive.ping_missed(heard.age());
-                        heard.missed_pings(keepalive.n_missed());
+                        heard.set_missed_pings(keepalive.n_missed);
                     }
                 }
             }
@@ -61,8 +72,12 @@ async fn watch_until_dead(
 }
 
 /// Sends a ping. Any answer is a sign of life, even a refusal.
-async fn ping(connection: &Arc<Connection>, patience: Duration) -> Result<(), RequestFailure> {
-    match connection.probe(patience).await.map(drop) {
+async fn ping(connection: &Arc<Connection>, timeout: Duration) -> Result<(), RequestFailure> {
+    let request = match connection.era() {
+        Era::Legacy => Message::request(method::PING, None),
+        Era::Modern => dial::discovery(),
+    };
+    match connection.probe(&request, timeout).await.map(drop) {
         // The upstream answers, and a new session would not help.
         Err(RequestFailure::Status { status, .. }) if status.is_client_error() => Ok(()),
         answered => answered,
@@ -71,16 +86,16 @@ async fn ping(connection: &Arc<Connection>, patience: Duration) -> Result<(), Re
 
 impl Connection {
     /// Returns the reason why the server's liveness matters now.
-    fn concern(&self, is_kept_alive: bool) -> KeepaliveReason {
-        // Abandoned requests are work too, but not for ever.
+    fn keepalive_reason(&self, is_kept_alive: bool) -> KeepaliveReason {
+        // Abandoned requests are work too, for a limited time.
         self.expire(self.since.elapsed());
         match (&self.link, self.counters.heard.suspected_at()) {
             (Link::Http(_), Some(_)) => KeepaliveReason::Suspect,
             // It answers requests in parallel, and its end shows nowhere else.
-            (Link::Http(_), None) => KeepaliveReason::Kept,
+            (Link::Http(_), None) => KeepaliveReason::KeptAlive,
             (Link::Stdio(_), Some(since)) => KeepaliveReason::Stuck { since },
-            (Link::Stdio(_), None) if !is_kept_alive => KeepaliveReason::Nobodys,
-            (Link::Stdio(_), None) if self.is_idle() => KeepaliveReason::Kept,
+            (Link::Stdio(_), None) if !is_kept_alive => KeepaliveReason::NotNeeded,
+            (Link::Stdio(_), None) if self.is_idle() => KeepaliveReason::KeptAlive,
             (Link::Stdio(_), None) => KeepaliveReason::Working,
         }
     }

@@ -27,15 +27,16 @@ use crate::{
 /// The progress of a new connection, and the lists that were read ahead.
 #[derive(Debug, Default)]
 pub(super) struct WarmUp {
-    initialized: CancellationToken,
+    /// Cancelled once the server has taken `notifications/initialized`.
+    pub(super) initialized: CancellationToken,
     done: CancellationToken,
-    tools: OnceLock<Tools>,
-    ahead: Mutex<HashMap<ListKind, Ahead>>,
+    tools: OnceLock<ToolSummary>,
+    pages: Mutex<HashMap<ListKind, PrefetchedPage>>,
 }
 
 /// The first page of a list, for the first reader of the list.
 #[derive(Debug)]
-struct Ahead {
+struct PrefetchedPage {
     /// The number of changes that were announced before it was read.
     revision: u64,
     answer: Message,
@@ -43,21 +44,16 @@ struct Ahead {
 
 /// The properties of a list of tools that are kept.
 #[derive(Debug, PartialEq, Eq)]
-struct Tools {
+struct ToolSummary {
     fingerprint: u64,
     /// The names of the tools that may be called twice.
     repeatable: HashSet<String>,
 }
 
 impl WarmUp {
-    /// Waits until the server has taken `notifications/initialized`. Cancel safe.
-    pub(super) async fn initialized(&self) {
-        self.initialized.cancelled().await;
-    }
-
-    fn ahead(&self) -> MutexGuard<'_, HashMap<ListKind, Ahead>> {
+    fn pages(&self) -> MutexGuard<'_, HashMap<ListKind, PrefetchedPage>> {
         // Held for single statements on plain data.
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,60 +72,52 @@ impl Connection {
     /// Takes the answer to the first request for `list`, which was sent before a client used the
     /// connection, unless the list has changed since. Only upstreams are asked in advance.
     pub fn take_prefetched(&self, list: ListKind) -> Option<Message> {
-        let ahead = self.warm_up.ahead().remove(&list)?;
-        (ahead.revision == self.lists().of(list)).then_some(ahead.answer)
-    }
-
-    /// Records that the handshake is done.
-    pub(super) fn note_initialized(&self) {
-        self.warm_up.initialized.cancel();
+        let page = self.warm_up.pages().remove(&list)?;
+        (page.revision == self.lists().of(list)).then_some(page.answer)
     }
 
     /// Reads the first page of every list that the server has, one after the other, for at most
     /// [`defaults::WARM_UP_TIMEOUT`] in all. The server is used even if a list cannot be read.
     pub(super) async fn warm_up(self: &Arc<Self>) {
-        let ends = Instant::now() + defaults::WARM_UP_TIMEOUT;
+        let deadline = Instant::now() + defaults::WARM_UP_TIMEOUT;
+        let server = &self.server;
         for list in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
             if !self.profile().is_some_and(|profile| profile.has(list.capability())) {
                 continue;
             }
             let method = list.method();
             let revision = self.lists().of(list);
-            match self.read_ahead(list, ends).await {
-                Ok(answer) => match answer.part(MessagePart::Result) {
-                    Some(result) => {
-                        if list == ListKind::Tools {
-                            let _set_before = self.warm_up.tools.set(Tools::read(result));
-                        }
-                        self.warm_up.ahead().insert(list, Ahead { revision, answer });
-                    }
-                    None => {
-                        let error = self.quote(answer.part(MessagePart::Error).unwrap_or_default());
-                        tracing::debug!(mcp_server = %self.server, method, error, "list not read ahead");
-                    }
-                },
+            let total = deadline.saturating_duration_since(Instant::now());
+            let request = Message::request(method, None);
+            let answer = match self.ask(&request, ConnectionLimits::of_total(total)).await {
+                Ok(answer) => answer,
                 Err(error) => {
-                    tracing::warn!(mcp_server = %self.server, method, %error, "list not read ahead");
+                    tracing::warn!(
+                        mcp_server = %server, method, %error,
+                        "server `{server}` does not answer `{method}` before its first use: {error}"
+                    );
                     break;
                 }
+            };
+            if let Some(result) = answer.part(MessagePart::Result) {
+                if list == ListKind::Tools {
+                    let _set_before = self.warm_up.tools.set(ToolSummary::read(result));
+                }
+                self.warm_up.pages().insert(list, PrefetchedPage { revision, answer });
+            } else {
+                let error = self.quote(answer.part(MessagePart::Error).unwrap_or_default());
+                tracing::debug!(
+                    mcp_server = %server, method, error,
+                    "server `{server}` refused `{method}` before its first use: {error}"
+                );
             }
         }
         self.warm_up.done.cancel();
     }
 
-    async fn read_ahead(
-        self: &Arc<Self>,
-        list: ListKind,
-        ends: Instant,
-    ) -> Result<Message, RequestFailure> {
-        let total = ends.saturating_duration_since(Instant::now());
-        let limits = ConnectionLimits { silence: total, total };
-        self.ask(&Message::request(list.method(), None), limits).await
-    }
-
     /// Accepts no new requests, for `reason`. Before the connection is established, only the task
     /// that connects decides about it.
-    pub(super) fn abandon(&self, reason: RequestFailure) {
+    pub(super) fn retire_established(&self, reason: RequestFailure) {
         if self.warm_up.done.is_cancelled() {
             self.retire(reason);
         }
@@ -138,10 +126,10 @@ impl Connection {
 
 /// Returns the repeatable tools of a page of `tools/list`, given the text of its result.
 pub fn repeatable_tools(result: &str) -> HashSet<String> {
-    Tools::read(result).repeatable
+    ToolSummary::read(result).repeatable
 }
 
-impl Tools {
+impl ToolSummary {
     /// Reads the result of `tools/list`; malformed parts are ignored.
     fn read(result: &str) -> Self {
         #[derive(Deserialize)]
@@ -149,9 +137,8 @@ impl Tools {
             name: String,
             annotations: Annotations,
         }
-        #[derive(Deserialize)]
+        #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]
-        #[derive(Default)]
         struct Annotations {
             read_only_hint: bool,
             idempotent_hint: bool,
@@ -161,11 +148,10 @@ impl Tools {
         let tools =
             ObjectMembers::one(result, "tools").and_then(|tools| all_items(tools, LIST_ITEMS_MAX));
         // A tool without annotations, or with malformed ones, is not repeatable.
-        let tools = tools
+        let repeatable = tools
             .into_iter()
             .flatten()
-            .filter_map(|tool| serde_json::from_str::<Tool>(tool.get()).ok());
-        let repeatable = tools
+            .filter_map(|tool| serde_json::from_str::<Tool>(tool.get()).ok())
             .filter(|tool| tool.annotations.read_only_hint || tool.annotations.idempotent_hint)
             .map(|tool| tool.name)
             .collect();
@@ -179,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_repeatable_only_if_its_server_says_so() {
-        let tools = Tools::read(
+        let tools = ToolSummary::read(
             r#"{"tools":[
                 {"name":"read","annotations":{"readOnlyHint":true,"title":"x"}},
                 {"name":"set","annotations":{"idempotentHint":true,"readOnlyHint":false}},
@@ -194,9 +180,10 @@ mod tests {
     }
 
     #[test]
-    fn another_list_has_another_fingerprint() {
-        let lists = [r#"{"tools":[]}"#, r#"{"tools":[{"name":"a"}]}"#, "no list"].map(Tools::read);
-        assert_eq!(lists[0], Tools::read(r#"{"tools":[]}"#));
+    fn a_different_list_has_a_different_fingerprint() {
+        let lists =
+            [r#"{"tools":[]}"#, r#"{"tools":[{"name":"a"}]}"#, "no list"].map(ToolSummary::read);
+        assert_eq!(lists[0], ToolSummary::read(r#"{"tools":[]}"#));
         assert_ne!(lists[0].fingerprint, lists[1].fingerprint);
         assert!(lists.iter().all(|tools| tools.repeatable.is_empty()));
     }

@@ -34,7 +34,8 @@ pub(super) struct Mux<W> {
     entries: HashMap<u64, Entry<W>>,
     /// Entries that drain, in the order in which they were abandoned; some may be settled by now.
     draining: VecDeque<(Duration, u64)>,
-    n_draining: usize,
+    /// The number of abandoned requests that the server works on.
+    pub(super) n_draining: usize,
     in_flight_max: usize,
     draining_max: usize,
     /// Questions of metamcp itself about the server: they are not work, take no room and do not
@@ -112,13 +113,13 @@ impl<W: Queueable> Mux<W> {
 
     /// Removes a request from the queue; `None` when it was admitted or lost its place before.
     pub(super) fn leave_queue(&mut self, ticket: QueueTicket) -> Option<W> {
-        self.waitlist.as_mut()?.leave(ticket)
+        self.waitlist.as_mut()?.queue.remove(ticket)
     }
 
     /// Counts one request fewer in flight, and admits those that have room now.
     fn release(&mut self, holder: Holder) {
         if let Some(waitlist) = &mut self.waitlist {
-            waitlist.release(holder);
+            waitlist.queue.release(holder);
             self.admit_queued();
         }
     }
@@ -133,7 +134,7 @@ impl<W: Queueable> Mux<W> {
             self.entries.insert(id, Entry { waiter, holder, is_draining: false });
         }
         // Kept until there is ample room, so that it is not rebuilt again and again at the bound.
-        if waitlist.n_waiting() > 0 || self.in_flight() * 4 > self.in_flight_max * 3 {
+        if waitlist.queue.n_waiting() > 0 || self.in_flight() * 4 > self.in_flight_max * 3 {
             self.waitlist = Some(waitlist);
         }
     }
@@ -262,7 +263,8 @@ impl<W: Queueable> Mux<W> {
     pub(super) fn drain(&mut self) -> Vec<W> {
         self.draining.clear();
         self.n_draining = 0;
-        let queued = self.waitlist.take().map(|mut waitlist| waitlist.drain()).unwrap_or_default();
+        let queued =
+            self.waitlist.take().map(|mut waitlist| waitlist.queue.drain()).unwrap_or_default();
         let entries = self.entries.drain().map(|(_, entry)| entry.waiter);
         entries.chain(self.probes.drain().map(|(_, waiter)| waiter)).chain(queued).collect()
     }
@@ -270,11 +272,6 @@ impl<W: Queueable> Mux<W> {
     /// Returns how many requests a caller waits for.
     pub(super) fn in_flight(&self) -> usize {
         self.entries.len() - self.n_draining
-    }
-
-    /// Returns how many abandoned requests the server works on.
-    pub(super) fn draining(&self) -> usize {
-        self.n_draining
     }
 
     /// Returns whether the server has no work, wanted or not.

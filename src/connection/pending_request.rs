@@ -1,7 +1,7 @@
 //! A request that was sent to a server, until its answer.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
     time::Duration,
 };
@@ -9,8 +9,12 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
-use super::{Connection, ConnectionLimits, Inbox, Link, RequestFailure, SideMessage, http};
+use super::{
+    Connection, ConnectionLimits, Inbox, Link, RequestFailure, SideMessage, Waiter, http,
+    mux::SettledRequest,
+};
 use crate::{
+    capacity_holder::Account,
     config::defaults,
     protocol::{ByteChunks, Message, payloads::method},
 };
@@ -18,7 +22,8 @@ use crate::{
 /// A request in flight. Dropping it cancels the request at the server.
 pub struct PendingRequest {
     connection: Arc<Connection>,
-    id: u64,
+    /// 0, which no request has, until the request is given its id.
+    pub(super) id: u64,
     inbox: Arc<Inbox>,
     /// The POST that carries the request and brings its answer, if the link has one per request.
     posting: Option<BoxFuture<'static, ()>>,
@@ -29,7 +34,7 @@ pub struct PendingRequest {
     is_sent: bool,
     /// `true` if the protocol lets the request be cancelled.
     is_cancellable: bool,
-    kind: RequestOrigin,
+    origin: RequestOrigin,
     /// `true` if the answer is not wanted, so that the server's stream can be closed.
     is_cancelled: bool,
 }
@@ -38,28 +43,18 @@ pub struct PendingRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestOrigin {
     /// A client, which can be asked something on its stream.
-    OfClient,
+    Client,
     /// metamcp itself.
-    Ours,
+    Metamcp,
     /// A probe of metamcp: its sender judges the outcome.
     Probe,
-}
-
-impl RequestOrigin {
-    /// Returns whether metamcp itself sent the request.
-    pub(super) fn is_internal(self) -> bool {
-        match self {
-            Self::OfClient => false,
-            Self::Ours | Self::Probe => true,
-        }
-    }
 }
 
 /// An event of a request in flight.
 #[derive(Debug)]
 pub enum CallEvent {
     /// A message that belongs to the request; the answer is still to come.
-    Aside(SideMessage),
+    Message(SideMessage),
     /// The answer, a result or an error. It is the last event.
     Answer(Message),
     /// The server ended its stream before the answer, so that clients poll for it. metamcp fetches
@@ -67,16 +62,10 @@ pub enum CallEvent {
     Deferred,
 }
 
-impl From<SideMessage> for CallEvent {
-    fn from(aside: SideMessage) -> Self {
-        Self::Aside(aside)
-    }
-}
-
 impl PendingRequest {
     pub(super) fn new(
         connection: Arc<Connection>,
-        kind: RequestOrigin,
+        origin: RequestOrigin,
         limits: ConnectionLimits,
     ) -> Self {
         let now = Instant::now();
@@ -90,7 +79,7 @@ impl PendingRequest {
             ends: now + limits.total,
             is_sent: false,
             is_cancellable: false,
-            kind,
+            origin,
             is_cancelled: false,
         }
     }
@@ -116,11 +105,6 @@ impl PendingRequest {
         self.silent_until = Instant::now() + self.limits.silence;
     }
 
-    /// Sets the id that the request was given; until then it is 0, which no request has.
-    pub(super) fn admitted(&mut self, id: u64) {
-        self.id = id;
-    }
-
     pub(super) async fn send(
         &mut self,
         request: &Message,
@@ -138,8 +122,7 @@ impl PendingRequest {
             Link::Http(_) => {
                 let connection = Arc::clone(&self.connection);
                 let post = http::OutgoingPost { id: self.id, request: request.clone(), frame };
-                let posting = http::HttpLink::post(connection, post, self.inbox());
-                self.posting = Some(posting);
+                self.posting = Some(http::HttpLink::post(connection, post, self.inbox()));
             }
         }
         self.is_cancellable = is_cancellable;
@@ -159,7 +142,7 @@ impl PendingRequest {
             Ok(event) => {
                 // While the client answers a question, the server has nothing to send.
                 let silence = match &event {
-                    Ok(CallEvent::Aside(SideMessage::Question(_))) => {
+                    Ok(CallEvent::Message(SideMessage::Question(_))) => {
                         self.limits.silence.max(defaults::INPUT_TIMEOUT)
                     }
                     Ok(_) | Err(_) => self.limits.silence,
@@ -177,10 +160,10 @@ impl PendingRequest {
 
     /// Returns the failure for a timeout, and records that the server may be unresponsive.
     fn timed_out(&self, after: Duration) -> RequestFailure {
-        if self.kind != RequestOrigin::Probe {
+        if self.origin != RequestOrigin::Probe {
             let has_older = self.connection.mux().has_older(self.id);
-            let patience = self.limits.silence.min(after);
-            self.connection.counters.heard.missed_answer(patience, has_older);
+            let timeout = self.limits.silence.min(after);
+            self.connection.counters.heard.note_missed_answer(timeout, has_older);
         }
         RequestFailure::Timeout { after }
     }
@@ -210,20 +193,20 @@ impl PendingRequest {
         loop {
             match self.next().await? {
                 CallEvent::Answer(answer) => return Ok(answer),
-                CallEvent::Aside(aside)
-                    if aside.message().method() == Some(method::LOG_MESSAGE) =>
+                CallEvent::Message(message)
+                    if message.message().method() == Some(method::LOG_MESSAGE) =>
                 {
-                    self.connection.announce(aside);
+                    self.connection.announce(message);
                 }
-                CallEvent::Aside(_) | CallEvent::Deferred => {}
+                CallEvent::Message(_) | CallEvent::Deferred => {}
             }
         }
     }
 
     /// Cancels the request, because the client does not want the answer.
     ///
-    /// Dropping the request tells the server as well, but its answer is read to the end: some
-    /// servers never forget a request if its reader goes away.
+    /// Dropping the request cancels it as well, but its answer is read to the end: some servers
+    /// never forget a request if its reader goes away.
     pub fn cancel(mut self) {
         self.is_cancelled = true;
     }
@@ -242,5 +225,55 @@ impl Drop for PendingRequest {
             let (connection, inbox) = (Arc::clone(&self.connection), Arc::clone(&self.inbox));
             link.drain(connection, self.id, posting, inbox, self.ends);
         }
+    }
+}
+
+impl Connection {
+    /// Records the answer to request `id`, which no caller waits for any more.
+    pub(super) fn note_drained(&self, id: u64) {
+        self.counters.heard.note_answer();
+        if let SettledRequest::Drained(_) = self.settle(Some(id)) {
+            self.counters.late.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the account that the answer to request `id` counts for, while a caller waits for it.
+    pub(super) fn account_of(&self, id: u64) -> Option<Account> {
+        self.mux().waiter(id).map(|waiter| waiter.account)
+    }
+
+    /// Ends the wait for request `id`. If it was the last one, wakes the tasks that wait for that.
+    pub(super) fn settle(&self, id: Option<u64>) -> SettledRequest<Waiter> {
+        let Some(id) = id else { return SettledRequest::Unknown };
+        let (settled, is_idle) = {
+            let mut mux = self.mux();
+            (mux.settle(id), mux.in_flight() == 0)
+        };
+        if is_idle {
+            self.idle.notify_waiters();
+        }
+        settled
+    }
+
+    /// Fails the request `id` alone, if a caller still waits for it.
+    pub(super) fn fail(&self, id: u64, failure: RequestFailure) {
+        if let SettledRequest::Wanted(waiter) = self.settle(Some(id)) {
+            waiter.inbox.settle(Err(failure));
+        }
+    }
+
+    /// Returns whether a caller waits for the answer to request `id`.
+    pub(super) fn is_waiting(&self, id: u64) -> bool {
+        self.mux().waiter(id).is_some()
+    }
+
+    /// Forgets a request that was never sent.
+    pub(super) fn forget(&self, id: u64) {
+        let _no_waiter = self.settle(Some(id));
+    }
+
+    /// Returns whether the answer to request `id` is still to come, wanted or not.
+    pub(super) fn is_open(&self, id: u64) -> bool {
+        self.mux().is_open(id)
     }
 }

@@ -7,6 +7,7 @@ use hyper::StatusCode;
 use crate::{
     child::{ChildExit, ErrorOutput, StdioServerKind},
     config::defaults,
+    error_report::appended,
     fault_class::Fault,
     memory_budget::{MEMORY_EXHAUSTED, MemoryExhausted},
     protocol::nesting_depth::DEPTH_MAX,
@@ -33,14 +34,14 @@ pub enum RequestFailure {
         /// The kind of server.
         kind: StdioServerKind,
         /// The pipe that it closed.
-        pipe: TransportKind,
+        pipe: StdioPipe,
         /// Its exit status afterwards, if it is known.
         exit: ChildExit,
         /// Its output on standard error.
         output: ErrorOutput,
     },
     /// metamcp closed the connection: a stop, or a reload that changed the server.
-    #[error("the connection was closed by a stop or reload")]
+    #[error("metamcp closed the connection to stop, or to reload its configuration")]
     Closed,
     /// The connection ended just before the request was sent.
     #[error("the connection ended before the request was sent")]
@@ -49,16 +50,16 @@ pub enum RequestFailure {
     #[error("the upstream cannot be reached: {0}")]
     Connect(Arc<str>),
     /// The upstream does not know the session of metamcp any more.
-    #[error("the upstream has forgotten our session (HTTP {0})")]
+    #[error("the upstream no longer knows the session of metamcp (HTTP {0})")]
     SessionLost(StatusCode),
     /// The upstream does not speak the protocol version of the request any more.
-    #[error("the upstream does not speak the version of our requests any more (HTTP {0})")]
+    #[error("the upstream no longer speaks the protocol version of the request (HTTP {0})")]
     EraLost(StatusCode),
     /// The server does not answer pings.
     #[error("the server does not answer pings")]
     Unresponsive,
     /// The upstream's answer is not a JSON-RPC response.
-    #[error("the upstream answered HTTP {status}{}", about(.body))]
+    #[error("the upstream answered HTTP {status}{}", appended(.body))]
     Status {
         /// The HTTP status.
         status: StatusCode,
@@ -69,56 +70,53 @@ pub enum RequestFailure {
     #[error("the upstream's answer broke off: {0}")]
     BrokenOff(Arc<str>),
     /// The answer is larger than metamcp accepts.
-    #[error(
-        "the answer of {length} bytes is larger than the {} bytes that are accepted",
-        defaults::MESSAGE_BYTES_MAX
-    )]
+    #[error("the answer has {length} bytes, and metamcp accepts {}", defaults::MESSAGE_BYTES_MAX)]
     Oversized {
         /// Its length in bytes, or the length of the part that was read.
         length: usize,
     },
     /// The answer is nested deeper than metamcp accepts.
-    #[error("the answer is nested deeper than the {DEPTH_MAX} levels that are accepted")]
+    #[error("the answer is nested deeper than the {DEPTH_MAX} levels that metamcp accepts")]
     AnswerTooDeep,
     /// The request is nested deeper than metamcp sends.
-    #[error("the request is nested deeper than the {DEPTH_MAX} levels that a server is sent")]
+    #[error("the request is nested deeper than the {DEPTH_MAX} levels that metamcp sends")]
     TooDeep,
     /// The answer did not come in time.
-    #[error("no answer within {}", spoken(*.after))]
+    #[error("no answer within {}", format_duration(*.after))]
     Timeout {
         /// The time that was waited.
         after: Duration,
     },
     /// The connection was not made in time; the request was not sent.
-    #[error("the server was not connected within {}", spoken(*.after))]
-    NotInTime {
+    #[error("the server was not connected within {}", format_duration(*.after))]
+    ConnectTimeout {
         /// The time that was waited.
         after: Duration,
     },
     /// The client does not read the messages that come before the answer.
-    #[error("the client does not read: more came for it than may wait")]
-    Overrun,
+    #[error("the client does not read its stream, and too many messages wait for it")]
+    ClientTooSlow,
     /// The memory budget has no room for the answer.
-    #[error("the answer was not kept: {0}")]
+    #[error("the answer was dropped: {0}")]
     NoMemory(MemoryExhausted),
     /// The connection has as many requests in flight as it may have.
     #[error(
-        "as many requests are in flight as one connection may have ({}), and the turn of this one did not come",
+        "the connection has as many requests in flight as it may have ({}), and this one found no room in time",
         defaults::IN_FLIGHT_MAX
     )]
     Saturated,
 }
 
-/// A pipe to a stdio server.
+/// A pipe of a stdio server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransportKind {
+pub enum StdioPipe {
     /// Its standard input.
     Input,
     /// Its standard output.
     Output,
 }
 
-impl fmt::Display for TransportKind {
+impl fmt::Display for StdioPipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Input => "standard input",
@@ -128,7 +126,7 @@ impl fmt::Display for TransportKind {
 }
 
 /// Formats a duration for people, to the millisecond.
-fn spoken(time: Duration) -> String {
+fn format_duration(time: Duration) -> String {
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     match millis {
         0..1000 => format!("{millis} ms"),
@@ -146,19 +144,13 @@ fn and_then(exit: ChildExit) -> String {
 }
 
 fn quote(kind: &StdioServerKind, output: &ErrorOutput) -> String {
-    let told = output.quoted();
+    let quoted = output.quoted();
     match kind {
-        _ if told.is_empty() => String::new(),
-        StdioServerKind::Process if output.is_of_start => {
-            format!(", at its start it wrote `{told}`")
-        }
-        StdioServerKind::Process => format!(", its last words were `{told}`"),
-        StdioServerKind::Unit(_) => format!(", its journal ends with `{told}`"),
+        _ if quoted.is_empty() => String::new(),
+        StdioServerKind::Process if output.is_of_start => format!(" (first output: `{quoted}`)"),
+        StdioServerKind::Process => format!(" (last output: `{quoted}`)"),
+        StdioServerKind::Unit(_) => format!(" (end of its journal: `{quoted}`)"),
     }
-}
-
-fn about(body: &str) -> String {
-    if body.is_empty() { String::new() } else { format!(": {body}") }
 }
 
 impl RequestFailure {
@@ -166,53 +158,28 @@ impl RequestFailure {
     pub fn last_lines(&self) -> &[String] {
         match self {
             Self::Exited { output, .. } | Self::HungUp { output, .. } => &output.lines,
-            Self::Closed
-            | Self::Gone
-            | Self::Connect(_)
-            | Self::SessionLost(_)
-            | Self::EraLost(_)
-            | Self::Unresponsive
-            | Self::Status { .. }
-            | Self::BrokenOff(_)
-            | Self::Oversized { .. }
-            | Self::AnswerTooDeep
-            | Self::TooDeep
-            | Self::Timeout { .. }
-            | Self::NotInTime { .. }
-            | Self::Overrun
-            | Self::NoMemory(_)
-            | Self::Saturated => &[],
+            _ => &[],
         }
     }
 
     /// Returns whether the request was certainly not executed, so that it may be sent again.
     pub fn is_unexecuted(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Gone
-            | Self::Connect(_)
-            | Self::SessionLost(_)
-            | Self::EraLost(_)
-            | Self::TooDeep
-            | Self::NotInTime { .. }
-            | Self::Saturated => true,
-            Self::Exited { .. }
-            | Self::HungUp { .. }
-            | Self::Closed
-            | Self::Unresponsive
-            | Self::Status { .. }
-            | Self::BrokenOff(_)
-            | Self::Oversized { .. }
-            | Self::AnswerTooDeep
-            | Self::Overrun
-            | Self::NoMemory(_)
-            | Self::Timeout { .. } => false,
-        }
+                | Self::Connect(_)
+                | Self::SessionLost(_)
+                | Self::EraLost(_)
+                | Self::TooDeep
+                | Self::ConnectTimeout { .. }
+                | Self::Saturated
+        )
     }
 
     /// Returns whether sending the request again on a new connection is safe and can help.
     pub fn is_replayable(&self) -> bool {
         self.is_unexecuted()
-            && !matches!(self, Self::TooDeep | Self::Saturated | Self::NotInTime { .. })
+            && !matches!(self, Self::TooDeep | Self::Saturated | Self::ConnectTimeout { .. })
     }
 
     /// Returns whether the server was lost during the request, which may have been executed or not.
@@ -229,38 +196,32 @@ impl RequestFailure {
             | Self::Unresponsive
             | Self::BrokenOff(_)
             | Self::Timeout { .. }
-            | Self::NotInTime { .. } => Fault::Offline,
+            | Self::ConnectTimeout { .. } => Fault::Offline,
             Self::SessionLost(_) | Self::EraLost(_) => Fault::Http,
             Self::Status { status, .. } => Fault::of_status(*status),
             Self::Oversized { .. } | Self::AnswerTooDeep => Fault::Protocol,
-            Self::Closed | Self::TooDeep | Self::Overrun | Self::NoMemory(_) | Self::Saturated => {
-                Fault::Cancelled
-            }
+            Self::Closed
+            | Self::TooDeep
+            | Self::ClientTooSlow
+            | Self::NoMemory(_)
+            | Self::Saturated => Fault::Cancelled,
         }
     }
 
     /// Returns whether the cause of this failure ends other requests on the connection too.
     pub fn is_shared(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Exited { .. }
-            | Self::HungUp { .. }
-            | Self::Closed
-            | Self::Gone
-            | Self::Connect(_)
-            | Self::SessionLost(_)
-            | Self::EraLost(_)
-            | Self::Unresponsive
-            | Self::BrokenOff(_) => true,
-            Self::Status { .. }
-            | Self::Oversized { .. }
-            | Self::AnswerTooDeep
-            | Self::TooDeep
-            | Self::Timeout { .. }
-            | Self::NotInTime { .. }
-            | Self::Overrun
-            | Self::NoMemory(_)
-            | Self::Saturated => false,
-        }
+                | Self::HungUp { .. }
+                | Self::Closed
+                | Self::Gone
+                | Self::Connect(_)
+                | Self::SessionLost(_)
+                | Self::EraLost(_)
+                | Self::Unresponsive
+                | Self::BrokenOff(_)
+        )
     }
 
     /// Returns the stable code of the failure.
@@ -279,8 +240,8 @@ impl RequestFailure {
             Self::Oversized { .. } => "ANSWER_TOO_LARGE",
             Self::AnswerTooDeep => "ANSWER_TOO_DEEP",
             Self::TooDeep => "TOO_DEEP",
-            Self::Timeout { .. } | Self::NotInTime { .. } => "TIMEOUT",
-            Self::Overrun => "CLIENT_TOO_SLOW",
+            Self::Timeout { .. } | Self::ConnectTimeout { .. } => "TIMEOUT",
+            Self::ClientTooSlow => "CLIENT_TOO_SLOW",
             Self::NoMemory(_) => MEMORY_EXHAUSTED,
             Self::Saturated => "SERVER_SATURATED",
         }
@@ -290,30 +251,30 @@ impl RequestFailure {
     pub fn hint(&self) -> Cow<'static, str> {
         let hint = match self {
             Self::Exited { kind: StdioServerKind::Process, .. } => {
-                "Call again: the server is started anew. Its own log is in the journal under MCP_SERVER."
+                "Call again: metamcp starts the server anew. See its log: `metamcp logs --server NAME`."
             }
             Self::Exited { kind: StdioServerKind::Unit(name), .. } => {
                 return format!(
-                    "Call again: the server is started anew. Its own log: `journalctl -u '{name}@*'`."
+                    "Call again: systemd starts the server anew. See its log: `journalctl -u '{name}@*'`."
                 )
                 .into();
             }
             Self::HungUp { .. } => {
-                "Call again: the server is started anew. It must keep its pipes open for as long as it serves: see its own log."
+                "Call again: metamcp starts the server anew. A server must keep its pipes open while it serves: see its log."
             }
             Self::Closed | Self::Gone => {
-                "The service stops, or no longer has this server: list the tools anew, then call again."
+                "List the tools again, then call: metamcp stops, or no longer has this server."
             }
             Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
-            Self::SessionLost(_) => "Call again: a new session is made.",
+            Self::SessionLost(_) => "Call again: metamcp opens a new session.",
             Self::EraLost(_) => {
-                "Call again: it is connected anew, in the version that it speaks now."
+                "Call again: metamcp connects in the version that the upstream speaks now."
             }
-            Self::Unresponsive => "Call again: the server is connected anew. See its own log.",
+            Self::Unresponsive => "Call again: metamcp connects the server anew. See its log.",
             Self::Status { status, .. } if matches!(status.as_u16(), 401 | 403) => {
                 "Check the credentials in `headers` of this server."
             }
-            Self::Status { .. } => "Check `url` and the upstream's own log.",
+            Self::Status { .. } => "Check `url`, and see the log of the upstream.",
             Self::BrokenOff(_) => "The call may have been executed: check before you repeat it.",
             Self::Oversized { .. } => "Ask the tool for less at a time.",
             Self::AnswerTooDeep => "Ask the tool for a part of it that is nested less.",
@@ -321,10 +282,12 @@ impl RequestFailure {
             Self::Timeout { .. } => {
                 "The call may still be running: check before you repeat it, or raise `request_timeout`."
             }
-            Self::NotInTime { .. } => {
-                "Call again: the server is still starting. `start = \"eager\"` has it start with the service."
+            Self::ConnectTimeout { .. } => {
+                "Call again: the server is still starting. Set `start = \"eager\"` to start it with the service."
             }
-            Self::Overrun => "Read the stream of a request while it runs, or ask for no progress.",
+            Self::ClientTooSlow => {
+                "Read the stream of a request while it runs, or ask for no progress."
+            }
             Self::NoMemory(_) => {
                 "The call was executed: check before you repeat it. Try later, or ask for less at a time. The operator can raise `service.memory_max`."
             }
@@ -344,19 +307,19 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_told_as_people_say_it() {
+    fn a_timeout_is_written_in_seconds_or_milliseconds() {
         for (after, words) in [
             (Duration::from_nanos(295_452_476), "295 ms"),
             (Duration::from_secs(60), "60 s"),
             (Duration::from_nanos(1_500_400_000), "1.5 s"),
         ] {
-            let told = RequestFailure::Timeout { after }.to_string();
-            assert_eq!(told, format!("no answer within {words}"));
+            let text = RequestFailure::Timeout { after }.to_string();
+            assert_eq!(text, format!("no answer within {words}"));
         }
     }
 
     #[test]
-    fn every_failure_is_of_one_kind() {
+    fn each_request_failure_has_one_fault_class() {
         let after = Duration::from_secs(1);
         let lost = StatusCode::NOT_FOUND;
         for (failure, fault) in [
@@ -375,8 +338,8 @@ mod tests {
             (RequestFailure::AnswerTooDeep, Fault::Protocol),
             (RequestFailure::TooDeep, Fault::Cancelled),
             (RequestFailure::Timeout { after }, Fault::Offline),
-            (RequestFailure::NotInTime { after }, Fault::Offline),
-            (RequestFailure::Overrun, Fault::Cancelled),
+            (RequestFailure::ConnectTimeout { after }, Fault::Offline),
+            (RequestFailure::ClientTooSlow, Fault::Cancelled),
             (RequestFailure::Saturated, Fault::Cancelled),
         ] {
             assert_eq!(failure.fault(), fault, "{failure}");
@@ -400,20 +363,20 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_what_a_server_wrote_is_quoted_on_one_line() {
+    fn the_last_lines_of_a_server_are_quoted_on_one_line() {
         assert_eq!(exited(&[]), "the server's process ended");
         let lines = ["Error: no\tlicence", "  at main", "Node.js v20"].map(str::to_owned);
         assert_eq!(
             exited(&lines),
-            "the server's process ended, its last words were `Error: no licence | at main | Node.js v20`"
+            "the server's process ended (last output: `Error: no licence | at main | Node.js v20`)"
         );
     }
 
     #[test]
-    fn a_server_that_hung_up_is_not_said_to_have_ended_by_our_signal() {
+    fn the_signal_of_metamcp_is_not_reported_as_the_exit_of_a_server_that_hung_up() {
         use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus};
         let status = |raw| ChildExit::Status(ExitStatus::from_raw(raw));
-        for (exit, told) in [
+        for (exit, outcome) in [
             (status(15), "closed its standard output and was ended"),
             (status(3 << 8), "closed its standard output and then exited with code 3"),
             (ChildExit::Unknown, "closed its standard output and was ended"),
@@ -421,13 +384,13 @@ mod tests {
         ] {
             let failure = RequestFailure::HungUp {
                 kind: StdioServerKind::Process,
-                pipe: TransportKind::Output,
+                pipe: StdioPipe::Output,
                 exit,
                 output: ErrorOutput { lines: vec!["bye".to_owned()], is_of_start: false },
             };
             assert_eq!(
                 failure.to_string(),
-                format!("the server's process {told}, its last words were `bye`")
+                format!("the server's process {outcome} (last output: `bye`)")
             );
             assert_eq!((failure.fault(), failure.code()), (Fault::StdioExit, "SERVER_HUNG_UP"));
             assert!(failure.is_shared() && failure.is_interruption() && !failure.is_replayable());
@@ -444,7 +407,7 @@ mod tests {
         };
         assert_eq!(
             failure.to_string(),
-            "the server's unit `git` ended, its journal ends with `no licence`"
+            "the server's unit `git` ended (end of its journal: `no licence`)"
         );
     }
 }

@@ -45,22 +45,23 @@ pub enum ClientReply {
 }
 
 impl ServerRequest {
-    pub(super) fn new(message: Message, asker: &Arc<Connection>) -> Self {
-        let (server, generation) = (asker.server.clone(), asker.generation);
-        let asker = Some(Asker::Server(Arc::downgrade(asker)));
-        Self { message, server, generation, asker }
+    pub(super) fn new(message: Message, connection: &Arc<Connection>) -> Self {
+        Self::with(message, connection, Asker::Server(Arc::downgrade(connection)))
     }
 
-    /// Returns a question from an answer of `asker`'s server, and the receiver of the client's
-    /// reaction. It receives nothing if the client disconnects.
+    /// Returns a question from an answer on `connection`, and the receiver of the client's reply.
+    /// It receives nothing if the client disconnects.
     pub fn of_answer(
         message: Message,
-        asker: &Connection,
+        connection: &Connection,
     ) -> (Self, oneshot::Receiver<ClientReply>) {
-        let (reaction, reacted) = oneshot::channel();
-        let (server, generation) = (asker.server.clone(), asker.generation);
-        let asker = Some(Asker::Exchange(reaction));
-        (Self { message, server, generation, asker }, reacted)
+        let (sender, reply) = oneshot::channel();
+        (Self::with(message, connection, Asker::Exchange(sender)), reply)
+    }
+
+    fn with(message: Message, connection: &Connection, asker: Asker) -> Self {
+        let (server, generation) = (connection.server.clone(), connection.generation);
+        Self { message, server, generation, asker: Some(asker) }
     }
 
     /// Returns the server that asks.
@@ -96,11 +97,8 @@ impl ServerRequest {
         self.message.part(MessagePart::Id).unwrap_or("null")
     }
 
-    /// Gives the server the client's answer, a result or an error.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped halfway, the answer is lost.
+    /// Gives the server the client's answer, a result or an error. Not cancel safe: the answer is
+    /// lost.
     pub async fn answer(mut self, answer: &Message) {
         match self.asker.take() {
             Some(Asker::Server(asker)) => {
@@ -109,7 +107,7 @@ impl ServerRequest {
                 }
             }
             Some(Asker::Exchange(asker)) => {
-                let _nobody_waits = asker.send(ClientReply::Answered(answer.clone()));
+                let _no_waiter = asker.send(ClientReply::Answered(answer.clone()));
             }
             None => {}
         }
@@ -117,17 +115,16 @@ impl ServerRequest {
 
     /// Tells the server that the client did not declare the capability that the question needs.
     pub fn refuse(mut self) {
-        if let Some(Asker::Exchange(_)) = &self.asker
-            && let Some(Asker::Exchange(asker)) = self.asker.take()
-        {
-            let _nobody_waits = asker.send(ClientReply::Refused);
+        let is_exchange = |asker: &mut Asker| matches!(asker, Asker::Exchange(_));
+        if let Some(Asker::Exchange(asker)) = self.asker.take_if(is_exchange) {
+            let _no_waiter = asker.send(ClientReply::Refused);
             return;
         }
         let method = self.message.method().unwrap_or_default();
         self.reject(&RpcError::new(
             METHOD_NOT_FOUND,
             "CAPABILITY_MISSING",
-            format!("`{method}`: the client has not declared that it can do this"),
+            format!("`{method}`: the client has not declared this capability"),
         ));
     }
 
@@ -136,7 +133,7 @@ impl ServerRequest {
         self.reject(&RpcError::new(
             INTERNAL_ERROR,
             "SERVER_REMOVED",
-            format!("`{}` is no longer declared: its clients cannot answer", self.server),
+            format!("server `{}` is no longer declared: its clients cannot answer", self.server),
         ));
     }
 
@@ -146,7 +143,7 @@ impl ServerRequest {
     }
 
     fn reject(&mut self, error: &RpcError) {
-        // An exchange learns it from the end of the channel.
+        // An exchange notices it at the end of the channel.
         if let Some(Asker::Server(asker)) = self.asker.take()
             && let Some(asker) = asker.upgrade()
         {

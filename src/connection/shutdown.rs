@@ -30,17 +30,18 @@ impl Connection {
         Duration::from_millis(self.longest_ms.load(Ordering::Relaxed))
     }
 
-    /// Lets running requests finish for at most `patience`, then closes the connection. Dropping
-    /// the future leaves the connection open for running requests, but not for new ones.
-    pub async fn drain_and_close(&self, patience: Duration) {
+    /// Lets running requests finish for at most `timeout`, then closes the connection. Dropping the
+    /// future leaves the connection open for running requests, but not for new ones.
+    pub async fn drain_and_close(&self, timeout: Duration) {
         self.gone.cancel();
-        let _late = tokio::time::timeout(patience, self.idle(|mux| mux.in_flight() == 0)).await;
+        let _late =
+            tokio::time::timeout(timeout, self.wait_until(|mux| mux.in_flight() == 0)).await;
         self.closing.cancel();
     }
 
     /// Waits until the server has no work left, abandoned requests included. Cancel safe.
     pub async fn quiet(&self) {
-        self.idle(Mux::is_empty).await;
+        self.wait_until(Mux::is_empty).await;
     }
 
     /// Returns whether the server has no work.
@@ -54,20 +55,20 @@ impl Connection {
         self.closing.cancel();
     }
 
-    async fn idle(&self, is_idle: impl Fn(&Mux<Waiter>) -> bool) {
+    async fn wait_until(&self, is_idle: impl Fn(&Mux<Waiter>) -> bool) {
         loop {
-            let told = self.idle.notified();
+            let notified = self.idle.notified();
             if is_idle(&self.mux()) {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 
     /// Accepts no new requests, for `reason`; running requests may still finish.
     pub(super) fn retire(&self, reason: RequestFailure) {
         if self.reason.set(reason).is_ok() {
-            self.counters.heard.lost();
+            self.counters.heard.note_lost();
         }
         self.gone.cancel();
     }

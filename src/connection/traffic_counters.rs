@@ -27,15 +27,15 @@ pub(super) struct DropCounters {
     pub(super) cut_off: AtomicU64,
     pub(super) overflow: AtomicU64,
     /// `true` if an attempt in the other era was made before this connection.
-    pub(super) is_second: AtomicBool,
+    pub(super) is_reopened: AtomicBool,
     pub(super) heard: LastHeard,
 }
 
 /// The times at which the server was heard and checked.
 #[derive(Debug)]
 pub(super) struct LastHeard {
-    born: Instant,
-    /// The time of the last sign of life, in milliseconds since `born`.
+    created: Instant,
+    /// The time of the last sign of life, in milliseconds since `created`.
     last_ms: AtomicU64,
     /// The time of the last message of a flood, likewise.
     flooded_ms: AtomicU64,
@@ -92,7 +92,7 @@ impl ListRevisions {
         }
     }
 
-    pub(super) fn bump(&self, list: ListKind) {
+    pub(super) fn increment(&self, list: ListKind) {
         self.counter(list).fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -116,7 +116,7 @@ impl std::iter::Sum for ConnectionTraffic {
 impl Default for LastHeard {
     fn default() -> Self {
         Self {
-            born: Instant::now(),
+            created: Instant::now(),
             last_ms: AtomicU64::new(0),
             flooded_ms: AtomicU64::new(0),
             lost_ms: AtomicU64::new(u64::MAX),
@@ -131,9 +131,9 @@ impl Default for LastHeard {
 
 impl LastHeard {
     /// Records an answer of the server.
-    pub(super) fn answer(&self) {
+    pub(super) fn note_answer(&self) {
         self.n_without_answer.store(0, Ordering::Relaxed);
-        self.now();
+        self.note_sign_of_life();
     }
 
     /// Records a message that answers nothing. After [`UNANSWERED_MESSAGES_MAX`] of them, further
@@ -142,20 +142,20 @@ impl LastHeard {
         let n_before = self.n_without_answer.load(Ordering::Relaxed);
         if n_before < UNANSWERED_MESSAGES_MAX {
             self.n_without_answer.store(n_before + 1, Ordering::Relaxed);
-            self.now();
+            self.note_sign_of_life();
         } else {
             self.flooded_ms.store(self.age_ms(), Ordering::Relaxed);
         }
     }
 
     /// Records a sign of life.
-    pub(super) fn now(&self) {
+    pub(super) fn note_sign_of_life(&self) {
         self.last_ms.store(self.age_ms(), Ordering::Relaxed);
         self.suspected_ms.store(0, Ordering::Relaxed);
     }
 
     /// Records that the server is taken for lost.
-    pub(super) fn lost(&self) {
+    pub(super) fn note_lost(&self) {
         self.lost_ms.store(self.age_ms(), Ordering::Relaxed);
     }
 
@@ -164,12 +164,12 @@ impl LastHeard {
         self.last_ms.load(Ordering::Relaxed) > self.lost_ms.load(Ordering::Relaxed)
     }
 
-    /// Records that a request got no answer within `patience`: suspect, if nothing else was heard
-    /// in that time. A flood counts while the server may work on an older request.
-    pub(super) fn missed_answer(&self, patience: Duration, has_older: bool) {
+    /// Records that a request got no answer within `timeout`: suspect, if nothing else was heard in
+    /// that time. A flood counts while the server may work on an older request.
+    pub(super) fn note_missed_answer(&self, timeout: Duration, has_older: bool) {
         let flooded = Duration::from_millis(self.flooded_ms.load(Ordering::Relaxed));
         let heard = if has_older { self.last().max(flooded) } else { self.last() };
-        if self.age().saturating_sub(heard) >= patience {
+        if self.age().saturating_sub(heard) >= timeout {
             self.mark_suspected();
         }
     }
@@ -198,12 +198,12 @@ impl LastHeard {
     }
 
     /// Records that a ping was sent.
-    pub(super) fn pinged(&self) {
+    pub(super) fn note_ping(&self) {
         self.pinged_ms.store(self.age_ms(), Ordering::Relaxed);
     }
 
-    /// Records how many pings in a row the server missed.
-    pub(super) fn missed_pings(&self, n_missed: u32) {
+    /// Records the number of pings in a row that the server missed.
+    pub(super) fn set_missed_pings(&self, n_missed: u32) {
         self.missed_pings.store(n_missed, Ordering::Relaxed);
     }
 
@@ -231,6 +231,6 @@ impl LastHeard {
     }
 
     fn age_ms(&self) -> u64 {
-        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }

@@ -5,20 +5,19 @@ use std::{path::Path, sync::Arc};
 use serde_json::{Value, json};
 use tokio::task;
 
-use super::{ControlParams, ControlService, MethodResult};
+use super::{ControlRequest, MethodResult};
 use crate::{
     config::{SecretValue, ServerConfig, TransportConfig, secret::credentials_directory},
     pool::ServerSlot,
 };
 
 /// Answers `auth/status`.
-pub(super) async fn status(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let server: Option<String> = params.optional("server")?;
-    let servers = desk.views.operator_servers(server.as_deref())?;
+pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
+    let server: Option<String> = request.params.optional("server")?;
+    let servers = request.service.views.operator_servers(server.as_deref())?;
     // Credentials are files, so that this blocks.
-    let looked_up = task::spawn_blocking(move || states(&servers)).await;
-    let states = looked_up.unwrap_or_default();
-    Ok(Value::from(states).to_string())
+    let states = task::spawn_blocking(move || states(&servers)).await;
+    Ok(Value::from(states.unwrap_or_default()).to_string())
 }
 
 fn states(servers: &[Arc<ServerSlot>]) -> Vec<Value> {
@@ -44,6 +43,6 @@ fn auth(server: &ServerConfig, credentials: Option<&Path>) -> Value {
     } else {
         "none"
     };
-    let is_there = || values.iter().all(|value| value.resolve(credentials).is_ok());
-    json!({ "type": kind, "hasTokens": kind != "none" && is_there() })
+    let is_complete = || values.iter().all(|value| value.resolve(credentials).is_ok());
+    json!({ "type": kind, "hasTokens": kind != "none" && is_complete() })
 }

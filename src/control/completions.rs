@@ -2,33 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::{Asker, ControlParams, ControlService, MethodResult};
-use crate::{protocol::payloads::method, view::operator};
+use super::{ControlParams, ControlRequest, MethodResult, finish_call};
+use crate::protocol::{RpcError, payloads::method};
 
 /// Answers `completions/complete`.
-pub(super) async fn complete(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
+pub(super) async fn complete(request: &ControlRequest<'_>) -> MethodResult {
+    let params = &request.params;
     let server: String = params.required("server")?;
     let reference = object(params, "ref")?;
-    let kind = match word(params, &reference, "ref", "type")? {
-        "ref/prompt" | "prompt" => "ref/prompt",
-        "ref/resource" | "resource" => "ref/resource",
-        _ => return Err(params.invalid("ref.type", "`ref/prompt` or `ref/resource`")),
-    };
-    let reference = match kind {
-        "ref/prompt" => json!({ "type": kind, "name": word(params, &reference, "ref", "name")? }),
-        // `name` may hold the URI, too.
-        _ => {
-            let member = if reference["uri"].is_null() && !reference["name"].is_null() {
-                "name"
-            } else {
-                "uri"
-            };
-            json!({ "type": kind, "uri": word(params, &reference, "ref", member)? })
+    let member = |name: &str| word(params, &reference, "ref", name);
+    let reference = match member("type")? {
+        "ref/prompt" | "prompt" => json!({ "type": "ref/prompt", "name": member("name")? }),
+        "ref/resource" | "resource" => {
+            // `name` may hold the URI, too.
+            let is_name = reference["uri"].is_null() && !reference["name"].is_null();
+            let uri = member(if is_name { "name" } else { "uri" })?;
+            json!({ "type": "ref/resource", "uri": uri })
         }
+        _ => return Err(params.invalid("ref.type", "`ref/prompt` or `ref/resource`")),
     };
     let argument = object(params, "argument")?;
     let [name, value] = ["name", "value"].map(|member| word(params, &argument, "argument", member));
@@ -36,13 +27,11 @@ pub(super) async fn complete(
     if params.raw("context").is_some() {
         asked["context"] = object(params, "context")?;
     }
-    let exchange =
-        desk.views.operator_ask(&server, method::COMPLETE, &asked.to_string(), asker.holder())?;
-    operator::finish(exchange, None).await
+    finish_call(request, &server, method::COMPLETE, &asked).await
 }
 
 /// Returns a parameter that is an object.
-fn object(params: &ControlParams<'_>, name: &str) -> Result<Value, Box<crate::protocol::RpcError>> {
+fn object(params: &ControlParams<'_>, name: &str) -> Result<Value, Box<RpcError>> {
     let text = params.object(name)?.ok_or_else(|| params.missing(name))?;
     serde_json::from_str(text).map_err(|_| params.invalid(name, "an object"))
 }
@@ -53,7 +42,7 @@ fn word<'a>(
     object: &'a Value,
     parameter: &str,
     member: &str,
-) -> Result<&'a str, Box<crate::protocol::RpcError>> {
+) -> Result<&'a str, Box<RpcError>> {
     let path = format!("{parameter}.{member}");
     match &object[member] {
         Value::Null => Err(params.missing(&path)),

@@ -5,7 +5,9 @@ use std::{io::Read as _, path::PathBuf};
 use serde_json::json;
 use tokio::task;
 
-use super::{Asker, ControlParams, ControlService, MethodResult, NamedFile, operator_command};
+use super::{
+    ControlParams, ControlRequest, MethodResult, NamedFile, PeerCredentials, operator_command,
+};
 use crate::{
     config::defaults,
     error_report::chain,
@@ -18,14 +20,15 @@ use crate::{
 };
 
 /// Answers `daemon/status`.
-pub(super) async fn status(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let with_memory = params.flag("memory")?;
-    let mut servers = desk.board.server_states();
+pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
+    let with_memory = request.params.flag("memory")?;
+    let board = &request.service.board;
+    let mut servers = board.server_states();
     let memory = match with_memory {
-        true => Some(desk.board.measure(&mut servers).await),
+        true => Some(board.measure(&mut servers).await),
         false => None,
     };
-    let found = desk.board.status();
+    let found = board.status();
     let mut answer = json!({
         "pid": found.pid,
         "uptime": found.uptime_ms,
@@ -46,35 +49,33 @@ pub(super) async fn status(desk: &ControlService, params: &ControlParams<'_>) ->
     Ok(answer.to_string())
 }
 
-/// Answers `config/reload`. A named file replaces the one that the service was started with: every
-/// later reload reads it.
-pub(super) async fn reload(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
-    let path: Option<PathBuf> = params.optional::<String>("configPath")?.map(PathBuf::from);
-    tracing::info!(peer_uid = asker.uid(), path = ?path, "reload asked for by an operator");
+/// Answers `config/reload`. A named file replaces the file of the start: every later reload reads
+/// it.
+pub(super) async fn reload(request: &ControlRequest<'_>) -> MethodResult {
+    let path: Option<PathBuf> = request.params.optional::<String>("configPath")?.map(PathBuf::from);
+    let peer_uid = request.requester.uid();
+    tracing::info!(peer_uid, path = ?path, "an operator requested a reload of the configuration");
     let from = match path {
         None => None,
-        Some(path) if asker.peer.is_some_and(super::PeerCredentials::is_master) => {
-            Some(read_named(path, params).await?)
+        Some(path) if request.requester.peer.is_some_and(PeerCredentials::is_master) => {
+            Some(read_named(path, &request.params).await?)
         }
         Some(_) => {
             let text = "only root and the user of the service may name another configuration file";
-            let error = RpcError::new(INVALID_REQUEST, "FORBIDDEN", text)
-                .suggest("Leave `configPath` out, or ask as one of them on the control socket.");
+            let error = RpcError::new(INVALID_REQUEST, "FORBIDDEN", text).suggest(
+                "Omit `configPath`, or reload as one of these users on the control socket.",
+            );
             return Err(error.into());
         }
     };
-    let diff = operator_command::reload(&desk.orders, from).await?;
+    let diff = operator_command::reload(&request.service.commands, from).await?;
     let answer = json!({ "added": diff.added, "removed": diff.removed, "changed": diff.changed });
     Ok(answer.to_string())
 }
 
 /// Reads the configuration file at `path`, if no other user can have written it.
 async fn read_named(path: PathBuf, params: &ControlParams<'_>) -> Result<NamedFile, Box<RpcError>> {
-    // The working directory of the service is not that of the operator.
+    // The service and the operator have different working directories.
     if !path.is_absolute() {
         return Err(params.invalid("configPath", "an absolute path"));
     }
@@ -89,23 +90,24 @@ async fn read_named(path: PathBuf, params: &ControlParams<'_>) -> Result<NamedFi
     match reading.await {
         Ok(Ok(named)) if named.bytes.len() as u64 <= defaults::CONFIG_BYTES_MAX => Ok(named),
         Ok(Ok(_) | Err(UntrustedFile::Kind { .. })) => {
-            Err(params.invalid("configPath", "a file, and not larger than any configuration"))
+            let max = defaults::CONFIG_BYTES_MAX;
+            Err(params.invalid("configPath", &format!("a regular file of at most {max} bytes")))
         }
-        Ok(Err(error)) => Err(distrusted(&error).into()),
+        Ok(Err(error)) => Err(untrusted(&error).into()),
         Err(_panicked) => Err(RpcError::stopping(false).into()),
     }
 }
 
-fn distrusted(error: &UntrustedFile) -> RpcError {
+fn untrusted(error: &UntrustedFile) -> RpcError {
     let (name, suggestion) = match error {
         UntrustedFile::Io { .. } | UntrustedFile::Links { .. } | UntrustedFile::Kind { .. } => {
-            ("CONFIG_INVALID", "See that the service may read the file.")
+            ("CONFIG_INVALID", "Make the file readable for the service.")
         }
         UntrustedFile::Owner { .. } => {
             ("CONFIG_UNTRUSTED", "Give it to root or to the user of the service with `chown`.")
         }
         UntrustedFile::Writable { .. } => {
-            ("CONFIG_UNTRUSTED", "Take that right from the others with `chmod go-w`.")
+            ("CONFIG_UNTRUSTED", "Remove the write access of other users with `chmod go-w`.")
         }
     };
     let (UntrustedFile::Io { path, .. }
@@ -119,8 +121,8 @@ fn distrusted(error: &UntrustedFile) -> RpcError {
 }
 
 /// Answers `daemon/stop`.
-pub(super) async fn stop(desk: &ControlService, asker: &Asker) -> MethodResult {
-    tracing::info!(peer_uid = asker.uid(), "stop asked for by an operator");
-    operator_command::stop(&desk.orders).await?;
+pub(super) async fn stop(request: &ControlRequest<'_>) -> MethodResult {
+    tracing::info!(peer_uid = request.requester.uid(), "an operator requested a stop");
+    operator_command::stop(&request.service.commands).await?;
     Ok(json!({ "ok": true }).to_string())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use super::{Asker, ControlService, read};
+use super::{ControlService, Requester, read};
 use crate::{
     ingress::{ControlDispatch, RpcReply},
     peer_process::ConnectedClient,
@@ -20,11 +20,11 @@ impl ControlDispatch for ControlService {
     ) -> BoxFuture<'static, RpcReply> {
         Box::pin(async move {
             // No notification precedes the answer.
-            let asker = Asker { peer: None, caller, lines: None };
+            let requester = Requester { peer: None, caller, lines: None };
             match read(body) {
                 Err(error) => RpcReply::Unreadable(error.complete().render(None)),
-                Ok(message) if message.shape() == MessageKind::Request => {
-                    RpcReply::Answer(Self::answer(&self, &message, &asker).await)
+                Ok(message) if message.kind() == MessageKind::Request => {
+                    RpcReply::Answer(Self::answer(&self, &message, &requester).await)
                 }
                 Ok(_) => RpcReply::Nothing,
             }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ControlParams, ControlService, MethodResult};
+use super::{ControlRequest, MethodResult};
 use crate::{
     protocol::{
         ObjectMembers,
@@ -14,16 +14,15 @@ use crate::{
 
 /// Answers a request for a list with unchanged entries, each as the member `name`.
 pub(super) async fn list_result(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
+    request: &ControlRequest<'_>,
     list: ListKind,
     name: &str,
 ) -> MethodResult {
-    let server: Option<String> = params.optional("server")?;
-    let is_reported = params.flag("report")?;
-    let listed = desk.views.operator_list(list, server.as_deref()).await?;
-    let entries = each(&listed).map(|(server, item)| entry(server, name, item.json()));
-    let entries: Vec<String> = entries.collect();
+    let server: Option<String> = request.params.optional("server")?;
+    let is_reported = request.params.flag("report")?;
+    let listed = request.service.views.operator_list(list, server.as_deref()).await?;
+    let entries: Vec<String> =
+        each(&listed).map(|(server, item)| entry(server, name, item.json())).collect();
     Ok(rendered(&entries, is_reported.then(|| unavailable(&listed)), None))
 }
 

@@ -30,14 +30,14 @@ use crate::{
 pub(super) struct AttachParams {
     view: View,
     /// The permit for one attached client.
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
     /// The answer to the request.
     answer: bytes::Bytes,
 }
 
 /// A connection that an MCP client takes over from an operator.
 pub(super) struct AttachedConnection {
-    pub(super) attaching: AttachParams,
+    pub(super) params: AttachParams,
     pub(super) reader: OwnedReadHalf,
     pub(super) writer: OwnedWriteHalf,
     /// The data that was already read.
@@ -46,72 +46,69 @@ pub(super) struct AttachedConnection {
 
 /// Returns whether a message is an `mcp/attach` request.
 pub(super) fn is_attach(message: &Message) -> bool {
-    message.shape() == MessageKind::Request
+    message.kind() == MessageKind::Request
         && message.method() == Some(ControlMethod::McpAttach.name())
 }
 
 /// Returns the error for a connection that cannot be attached.
 pub(super) fn refusal() -> RpcError {
-    let text = "only a connection of the control socket on which nothing runs can be attached";
+    let text = "only an idle connection of the control socket can be attached";
     RpcError::new(INVALID_REQUEST, "ATTACH_REFUSED", text)
-        .suggest("Open a connection of its own to the control socket, and attach it first of all.")
+        .suggest("Open a new connection to the control socket, and send `mcp/attach` first.")
 }
 
 /// Returns the error for a request beyond the limit of attached clients.
 fn too_many() -> RpcError {
     let max = defaults::CONTROL_ATTACHED_MAX;
-    let text = format!("{max} clients are attached to the control socket already");
+    let text = format!("{max} clients are attached to the control socket, the maximum");
     RpcError::new(NO_ROOM, "TOO_MANY_CLIENTS", text)
-        .suggest("End one of them, or connect over HTTP.")
+        .suggest("Disconnect one of them, or connect over HTTP.")
         .context(json!({ "max": max }))
 }
 
 impl AttachParams {
-    /// Reads the request. It fails unless `is_free`: no other request may run on the connection.
+    /// Reads the request. It fails unless `is_idle`: no other request may run on the connection.
     pub(super) fn read(
         request: &Message,
-        desk: &ControlService,
-        is_free: bool,
+        service: &ControlService,
+        is_idle: bool,
     ) -> Result<Self, Box<RpcError>> {
-        if !is_free {
+        if !is_idle {
             return Err(refusal().into());
         }
-        let places = Arc::clone(&desk.places);
-        let place = places.try_acquire_owned().map_err(|_| too_many())?;
+        let permits = Arc::clone(&service.attach_permits);
+        let permit = permits.try_acquire_owned().map_err(|_| too_many())?;
         let params = ControlParams::read(ControlMethod::McpAttach, request.params())?;
-        let (wanted, server) =
-            (params.optional::<String>("view")?, params.optional::<String>("server")?);
-        let choice = match (wanted.as_deref(), server) {
+        let view: Option<String> = params.optional("view")?;
+        let choice = match (view.as_deref(), params.optional("server")?) {
             (None, Some(server)) => Choice::Server(server),
             (None | Some("root"), None) => Choice::Root,
             (Some("direct"), None) => Choice::Direct,
             (Some("meta"), None) => Choice::Meta,
             (Some(_), None) => return Err(params.invalid("view", "`direct`, `meta` or `root`")),
-            (Some(_), Some(_)) => {
-                return Err(params.invalid("view", "absent where there is `server`"));
-            }
+            (Some(_), Some(_)) => return Err(params.invalid("view", "absent if `server` is given")),
         };
-        let chosen = desk.views.chosen(&choice);
+        let chosen = service.views.choose(&choice);
         let (view, path) = chosen.map_err(|error| error.to_rpc())?;
         let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": path });
         let id = request.part(MessagePart::Id).unwrap_or("null");
-        Ok(Self { view, place, answer: Message::response(id, &result.to_string()) })
+        Ok(Self { view, permit, answer: Message::response(id, &result.to_string()) })
     }
 }
 
 impl AttachedConnection {
     /// Serves the client until it or the service ends. Its requests count for `holder`.
-    pub(super) async fn serve(self, desk: &ControlService, holder: Holder) {
-        let Self { attaching: AttachParams { view, place, answer }, reader, mut writer, lines } =
-            self;
+    pub(super) async fn serve(self, service: &ControlService, holder: Holder) {
+        let Self { params, reader, mut writer, lines } = self;
+        let AttachParams { view, permit, answer } = params;
         // The line fits into the buffer of any socket.
         let line = [&answer[..], b"\n"].concat();
         if writer.write_all(&line).await.is_err() {
             return;
         }
-        let pipe = ClientPipe { reader, lines, writer, holder, tells_end: true };
-        let end = stdio_pipe::serve(Arc::clone(&desk.edge), view, pipe).await;
-        drop(place);
+        let pipe = ClientPipe { reader, lines, writer, holder, reports_end: true };
+        let end = stdio_pipe::serve(Arc::clone(&service.ingress), view, pipe).await;
+        drop(permit);
         tracing::debug!(?end, "client detached");
     }
 }

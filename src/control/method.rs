@@ -1,10 +1,10 @@
 //! The methods of the control interface: names, parameters and handlers.
 
 use super::{
-    Asker, ControlParams, ControlService, auth_status, completions, daemon, mcp_attach, prompts,
-    resources, servers, tasks, tools,
+    ControlParams, ControlService, Requester, auth_status, completions, daemon, mcp_attach,
+    prompts, resources, servers, tasks, tools,
 };
-use crate::protocol::RpcError;
+use crate::{capacity_holder::Holder, protocol::RpcError};
 
 /// The outcome of a request: the JSON text of its result, or the error.
 pub(super) type MethodResult = Result<String, Box<RpcError>>;
@@ -68,61 +68,49 @@ impl ControlMethod {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
+    /// Returns its name, its callers, and the names of its parameters, with a `?` after optional
+    /// ones.
+    fn definition(self) -> (&'static str, MethodAccess, &'static [&'static str]) {
+        use MethodAccess::{All, Operators};
+        match self {
+            Self::ServersList => ("servers/list", All, &["memory?"]),
+            Self::ToolsList => ("tools/list", All, &TOOLS_LIST_PARAMS),
+            Self::ToolsInfo => ("tools/info", All, &["name", "path?", "schemaDepth?"]),
+            Self::ToolsCall => ("tools/call", All, &["name", "arguments?", "timeout?", "fields?"]),
+            Self::ToolsValidate => ("tools/validate", All, &["name", "arguments?"]),
+            Self::ToolsGrep => ("tools/grep", All, &TOOLS_GREP_PARAMS),
+            Self::ToolsCallAsync => ("tools/call-async", All, &["name", "arguments?", "timeout?"]),
+            Self::TasksList => ("tasks/list", Operators, &["server?"]),
+            Self::TasksGet => ("tasks/get", All, &["taskId", "server?"]),
+            Self::TasksResult => ("tasks/result", All, &["taskId", "server?", "wait?"]),
+            Self::TasksCancel => ("tasks/cancel", All, &["taskId", "server?"]),
+            Self::ToolsSearch => ("tools/search", All, &TOOLS_SEARCH_PARAMS),
+            Self::ResourcesList => ("resources/list", All, &["server?", "report?"]),
+            Self::ResourcesRead => ("resources/read", All, &["server", "uri"]),
+            Self::PromptsList => ("prompts/list", All, &["server?", "report?"]),
+            Self::PromptsGet => ("prompts/get", All, &["server", "name", "arguments?"]),
+            Self::CompletionsComplete => ("completions/complete", All, &COMPLETE_PARAMS),
+            Self::AuthStatus => ("auth/status", Operators, &["server?"]),
+            Self::DaemonStatus => ("daemon/status", All, &["memory?"]),
+            Self::McpAttach => ("mcp/attach", All, &["view?", "server?"]),
+            Self::ConfigReload => ("config/reload", Operators, &["configPath?"]),
+            Self::DaemonStop => ("daemon/stop", Operators, &[]),
+        }
+    }
+
     /// Returns its name.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::ServersList => "servers/list",
-            Self::ToolsList => "tools/list",
-            Self::ToolsInfo => "tools/info",
-            Self::ToolsCall => "tools/call",
-            Self::ToolsValidate => "tools/validate",
-            Self::ToolsGrep => "tools/grep",
-            Self::ToolsCallAsync => "tools/call-async",
-            Self::TasksList => "tasks/list",
-            Self::TasksGet => "tasks/get",
-            Self::TasksResult => "tasks/result",
-            Self::TasksCancel => "tasks/cancel",
-            Self::ToolsSearch => "tools/search",
-            Self::ResourcesList => "resources/list",
-            Self::ResourcesRead => "resources/read",
-            Self::PromptsList => "prompts/list",
-            Self::PromptsGet => "prompts/get",
-            Self::CompletionsComplete => "completions/complete",
-            Self::AuthStatus => "auth/status",
-            Self::DaemonStatus => "daemon/status",
-            Self::McpAttach => "mcp/attach",
-            Self::ConfigReload => "config/reload",
-            Self::DaemonStop => "daemon/stop",
-        }
+        self.definition().0
+    }
+
+    /// Returns whether only operators may call it, so that a server of this service is refused.
+    pub(super) fn is_for_operators(self) -> bool {
+        self.definition().1 == MethodAccess::Operators
     }
 
     /// Returns the names of its parameters, with a `?` after optional ones.
     pub(super) fn params(self) -> &'static [&'static str] {
-        match self {
-            Self::ServersList | Self::DaemonStatus => &["memory?"],
-            Self::ToolsList => {
-                &["server?", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?"]
-            }
-            Self::ToolsInfo => &["name", "path?", "schemaDepth?"],
-            Self::ToolsCall => &["name", "arguments?", "timeout?", "fields?"],
-            Self::ToolsValidate => &["name", "arguments?"],
-            Self::ToolsGrep => {
-                &["pattern", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?", "limit?"]
-            }
-            Self::ToolsSearch => &["query", "server?", "strategy?", "limit?", "explain?"],
-            Self::ToolsCallAsync => &["name", "arguments?", "timeout?"],
-            Self::TasksList => &["server?"],
-            Self::TasksGet | Self::TasksCancel => &["taskId", "server?"],
-            Self::TasksResult => &["taskId", "server?", "wait?"],
-            Self::ResourcesList | Self::PromptsList => &["server?", "report?"],
-            Self::ResourcesRead => &["server", "uri"],
-            Self::PromptsGet => &["server", "name", "arguments?"],
-            Self::CompletionsComplete => &["server", "ref", "argument", "context?"],
-            Self::AuthStatus => &["server?"],
-            Self::ConfigReload => &["configPath?"],
-            Self::DaemonStop => &[],
-            Self::McpAttach => &["view?", "server?"],
-        }
+        self.definition().2
     }
 
     /// Returns a sentence that lists its parameters.
@@ -134,66 +122,78 @@ impl ControlMethod {
         }
     }
 
-    /// Returns whether only operators may call it, so that a server of this service is refused.
-    ///
-    /// A server may be an agent: it reads lists and calls tools like any client. A task is open to
-    /// each client that knows its random id; the list of all ids is for operators.
-    pub(super) fn is_for_operators(self) -> bool {
-        match self {
-            Self::ConfigReload | Self::DaemonStop | Self::AuthStatus | Self::TasksList => true,
-            Self::ServersList
-            | Self::ToolsList
-            | Self::ToolsInfo
-            | Self::ToolsCall
-            | Self::ToolsValidate
-            | Self::ToolsGrep
-            | Self::ToolsCallAsync
-            | Self::TasksGet
-            | Self::TasksResult
-            | Self::TasksCancel
-            | Self::ToolsSearch
-            | Self::ResourcesList
-            | Self::ResourcesRead
-            | Self::PromptsList
-            | Self::PromptsGet
-            | Self::CompletionsComplete
-            | Self::DaemonStatus
-            | Self::McpAttach => false,
-        }
-    }
-
     /// Answers a request.
-    pub(super) async fn run(
-        self,
-        desk: &ControlService,
-        params: &ControlParams<'_>,
-        asker: &Asker,
-    ) -> MethodResult {
+    async fn run(self, request: &ControlRequest<'_>) -> MethodResult {
         match self {
-            Self::ServersList => servers::list(desk, params).await,
-            Self::ToolsList => tools::list(desk, params).await,
-            Self::ToolsInfo => tools::info(desk, params).await,
-            Self::ToolsCall => tools::call(desk, params, asker).await,
-            Self::ToolsValidate => tools::validate(desk, params).await,
-            Self::ToolsGrep => tools::grep(desk, params).await,
-            Self::ToolsCallAsync => tasks::call(desk, params, asker).await,
-            Self::TasksList => tasks::list(desk, params, asker).await,
-            Self::TasksGet => tasks::get(desk, params, asker).await,
-            Self::TasksResult => tasks::result(desk, params, asker).await,
-            Self::TasksCancel => tasks::cancel(desk, params, asker).await,
-            Self::ToolsSearch => tools::search(desk, params).await,
-            Self::ResourcesList => resources::list(desk, params).await,
-            Self::ResourcesRead => resources::read(desk, params, asker).await,
-            Self::PromptsList => prompts::list(desk, params).await,
-            Self::PromptsGet => prompts::get(desk, params, asker).await,
-            Self::CompletionsComplete => completions::complete(desk, params, asker).await,
-            Self::AuthStatus => auth_status::status(desk, params).await,
-            Self::DaemonStatus => daemon::status(desk, params).await,
+            Self::ServersList => servers::list(request).await,
+            Self::ToolsList => tools::list(request).await,
+            Self::ToolsInfo => tools::info(request).await,
+            Self::ToolsCall => tools::call(request).await,
+            Self::ToolsValidate => tools::validate(request).await,
+            Self::ToolsGrep => tools::grep(request).await,
+            Self::ToolsCallAsync => tasks::call(request).await,
+            Self::TasksList => tasks::list(request).await,
+            Self::TasksGet => tasks::get(request).await,
+            Self::TasksResult => tasks::result(request).await,
+            Self::TasksCancel => tasks::cancel(request).await,
+            Self::ToolsSearch => tools::search(request).await,
+            Self::ResourcesList => resources::list(request).await,
+            Self::ResourcesRead => resources::read(request).await,
+            Self::PromptsList => prompts::list(request).await,
+            Self::PromptsGet => prompts::get(request).await,
+            Self::CompletionsComplete => completions::complete(request).await,
+            Self::AuthStatus => auth_status::status(request).await,
+            Self::DaemonStatus => daemon::status(request).await,
             // The connection of this request cannot be attached.
             Self::McpAttach => Err(mcp_attach::refusal().into()),
-            Self::ConfigReload => daemon::reload(desk, params, asker).await,
-            Self::DaemonStop => daemon::stop(desk, asker).await,
+            Self::ConfigReload => daemon::reload(request).await,
+            Self::DaemonStop => daemon::stop(request).await,
         }
+    }
+}
+
+/// The parameters of `tools/list`.
+const TOOLS_LIST_PARAMS: [&str; 5] =
+    ["server?", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?"];
+
+/// The parameters of `tools/grep`.
+const TOOLS_GREP_PARAMS: [&str; 6] =
+    ["pattern", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?", "limit?"];
+
+/// The parameters of `tools/search`.
+const TOOLS_SEARCH_PARAMS: [&str; 5] = ["query", "server?", "strategy?", "limit?", "explain?"];
+
+/// The parameters of `completions/complete`.
+const COMPLETE_PARAMS: [&str; 4] = ["server", "ref", "argument", "context?"];
+
+/// The callers of a method.
+///
+/// A server may be an agent: it reads lists and calls tools like any client. A task is open to each
+/// client that knows its random id; the list of all ids is for operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MethodAccess {
+    /// Only operators.
+    Operators,
+    /// Also servers of this service.
+    All,
+}
+
+/// A request to a method.
+pub(super) struct ControlRequest<'a> {
+    pub(super) service: &'a ControlService,
+    pub(super) params: ControlParams<'a>,
+    pub(super) requester: &'a Requester,
+}
+
+impl ControlRequest<'_> {
+    /// Returns the party that the request counts for.
+    pub(super) fn holder(&self) -> Holder {
+        self.requester.caller.holder
+    }
+
+    /// Answers the request.
+    pub(super) async fn answer(&self) -> MethodResult {
+        self.params.method.run(self).await
     }
 }
 

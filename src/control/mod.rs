@@ -1,8 +1,8 @@
 //! The control interface for operators: JSON-RPC 2.0, one message per line, on the control socket.
 //!
 //! ```text
-//!  peer_credentials ── server ── ControlService ── method ─┬─ servers, tools, … ── view, status
-//!                                                 params ◀─┘
+//!  peer_credentials ─ socket_server ─ ControlService ─ method ─┬─ servers, tools, … ─ view, status
+//!                                                      params ◀─┘
 //! ```
 //!
 //! The requests of one connection run concurrently, and each is answered when it is done. Unlike
@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -32,7 +33,7 @@ use crate::{
     similar_names::nearest,
     status::StatusBoard,
     task::TaskDriver,
-    view::Views,
+    view::{Views, operator},
 };
 
 mod auth_status;
@@ -54,8 +55,8 @@ mod socket_server;
 mod tasks;
 mod tools;
 
-use method::{ControlMethod, MethodResult};
-use operator_check::Authority;
+use method::{ControlMethod, ControlRequest, MethodResult};
+use operator_check::OperatorCheck;
 pub use operator_command::{ControlCommand, NamedFile, ReloadError};
 use params::ControlParams;
 #[doc(hidden)]
@@ -71,11 +72,11 @@ pub struct ControlParts {
     /// The lists and methods of the servers.
     pub views: Arc<Views>,
     /// The context that serves clients attached to the socket.
-    pub edge: Arc<IngressContext>,
+    pub ingress: Arc<IngressContext>,
     /// The calls that continue without their callers.
-    pub calls: Arc<TaskDriver>,
+    pub task_driver: Arc<TaskDriver>,
     /// Takes commands to the service as a whole.
-    pub orders: mpsc::Sender<ControlCommand>,
+    pub commands: mpsc::Sender<ControlCommand>,
 }
 
 /// The control interface: it answers operators.
@@ -85,20 +86,20 @@ pub struct ControlService {
     /// The permits for connections of operators.
     connections: Arc<Evictables>,
     /// The permits for MCP clients at the socket.
-    places: Arc<Semaphore>,
+    attach_permits: Arc<Semaphore>,
     /// Distinguishes operators from servers.
-    authority: Authority,
+    operator_check: OperatorCheck,
     /// Cancelled when no more requests are accepted.
     stop: CancellationToken,
     /// Cancelled when running requests are to fail.
-    hurry: CancellationToken,
+    drain_deadline: CancellationToken,
     /// Owns the connections.
     tasks: TaskTracker,
 }
 
 /// The sender of a request.
 #[derive(Clone, Debug)]
-struct Asker {
+struct Requester {
     /// The process at the other end of the control socket; `None` over HTTP.
     peer: Option<PeerCredentials>,
     /// The party at the other end of the connection.
@@ -107,15 +108,10 @@ struct Asker {
     lines: Option<mpsc::Sender<Bytes>>,
 }
 
-impl Asker {
+impl Requester {
     /// Returns the user, if known.
     fn uid(&self) -> Option<u32> {
         self.peer.map(|peer| peer.uid)
-    }
-
-    /// Returns the party that the request counts for.
-    fn holder(&self) -> Holder {
-        self.caller.holder
     }
 }
 
@@ -129,20 +125,28 @@ impl std::ops::Deref for ControlService {
 
 impl ControlService {
     /// Creates the control interface. It accepts nothing more after `stop`, and running requests
-    /// end at once when `hurry` is cancelled; `tasks` owns the connections.
+    /// end at once when `drain_deadline` is cancelled; `tasks` owns the connections.
     pub fn new(
         parts: ControlParts,
         stop: CancellationToken,
-        hurry: CancellationToken,
+        drain_deadline: CancellationToken,
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let connections = Evictables::new(EvictionBounds {
             max: defaults::CONTROL_CONNECTIONS_MAX,
             reserve: defaults::CONTROL_CONNECTIONS_RESERVE,
         });
-        let places = Arc::new(Semaphore::new(defaults::CONTROL_ATTACHED_MAX));
-        let authority = Authority::default();
-        Arc::new(Self { parts, connections, places, authority, stop, hurry, tasks })
+        let attach_permits = Arc::new(Semaphore::new(defaults::CONTROL_ATTACHED_MAX));
+        let operator_check = OperatorCheck::default();
+        Arc::new(Self {
+            parts,
+            connections,
+            attach_permits,
+            operator_check,
+            stop,
+            drain_deadline,
+            tasks,
+        })
     }
 
     /// Takes a permit for a connection of the user `uid`; `None` if all have requests running.
@@ -157,33 +161,34 @@ impl ControlService {
     }
 
     /// Answers a request.
-    async fn answer(&self, request: &Message, asker: &Asker) -> Bytes {
+    async fn answer(&self, request: &Message, requester: &Requester) -> Bytes {
         let id = request.part(MessagePart::Id).unwrap_or("null");
-        match self.try_answer(request, asker).await {
+        match self.try_answer(request, requester).await {
             Ok(result) => on_one_line(Message::response(id, &result)),
             Err(error) => error.complete().render(Some(id)),
         }
     }
 
-    async fn try_answer(&self, request: &Message, asker: &Asker) -> MethodResult {
-        let asked = request.method().unwrap_or_default();
-        let method = ControlMethod::named(asked).ok_or_else(|| unknown_method(asked))?;
+    async fn try_answer(&self, request: &Message, requester: &Requester) -> MethodResult {
+        let name = request.method().unwrap_or_default();
+        let method = ControlMethod::named(name).ok_or_else(|| unknown_method(name))?;
         if method.is_for_operators() {
-            self.check_operator(asker, method).await?;
+            self.check_operator(requester, method).await?;
         }
         let params = ControlParams::read(method, request.params())?;
+        let request = ControlRequest { service: self, params, requester };
         tokio::select! {
             biased;
             // Boxed: most methods need far less room than the largest.
-            answer = Box::pin(method.run(self, &params, asker)) => answer,
-            () = self.hurry.cancelled() => {
+            answer = Box::pin(request.answer()) => answer,
+            () = self.drain_deadline.cancelled() => {
                 Err(RpcError::stopping(method == ControlMethod::ToolsCall).into())
             }
         }
     }
 }
 
-/// Reads a line, or returns what is wrong with it.
+/// Parses a line that holds a request or a notification.
 fn read(line: Bytes) -> Result<Message, Box<RpcError>> {
     let message = Message::parse(line).map_err(|error| {
         let (code, name) = match &error {
@@ -197,27 +202,39 @@ fn read(line: Bytes) -> Result<Message, Box<RpcError>> {
         RpcError::new(code, name, error.to_string())
             .suggest("Send one JSON-RPC 2.0 request at a time, on a line of its own.")
     })?;
-    match message.shape() {
+    match message.kind() {
         MessageKind::Response => {
-            let text = "a response answers nothing: nobody has asked";
+            let text = "unexpected response: the service sends no requests here";
             let error = RpcError::new(INVALID_REQUEST, "INVALID_REQUEST", text);
-            Err(error.suggest("Send requests.").into())
+            Err(error.suggest("Send only requests and notifications.").into())
         }
         MessageKind::Request | MessageKind::Notification => Ok(message),
     }
 }
 
-fn unknown_method(asked: &str) -> RpcError {
+fn unknown_method(name: &str) -> RpcError {
     let known = ControlMethod::ALL.map(ControlMethod::name);
-    let shown = redact::cut(asked, defaults::SUGGESTION_BYTES_MAX);
-    let similar = nearest(asked, known.iter().map(|name| (*name).to_owned()));
+    let shown = redact::cut(name, defaults::SUGGESTION_BYTES_MAX);
+    let similar = nearest(name, known.iter().map(|name| (*name).to_owned()));
     let suggestion = match similar.first() {
         Some(nearest) => format!("Did you mean `{nearest}`?"),
-        None => format!("There are `{}`.", known.join("`, `")),
+        None => format!("Known methods: `{}`.", known.join("`, `")),
     };
     RpcError::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", format!("there is no method `{shown}`"))
         .suggest(suggestion)
-        .context(serde_json::json!({ "method": shown, "similar": similar, "known": known }))
+        .context(json!({ "method": shown, "similar": similar, "known": known }))
+}
+
+/// Calls `method` of a server with `params` for an operator, and returns the JSON text of its result.
+async fn finish_call(
+    request: &ControlRequest<'_>,
+    server: &str,
+    method: &'static str,
+    params: &Value,
+) -> MethodResult {
+    let views = &request.service.views;
+    let exchange = views.operator_ask(server, method, &params.to_string(), request.holder())?;
+    operator::finish(exchange, None).await
 }
 
 /// Returns one of metamcp's own values as JSON text.

@@ -13,15 +13,11 @@ use std::{
 };
 
 use serde_json::json;
-use tokio::{
-    sync::Semaphore,
-    task,
-    time::{self, Instant},
-};
+use tokio::{sync::Semaphore, task, time::Instant};
 
-use super::{Asker, ControlMethod, ControlService};
+use super::{ControlMethod, ControlService, Requester, peer_credentials};
 use crate::{
-    child::{Kinship, KnownClientProcess, ServerAncestry, process_ancestry},
+    child::{KnownClientProcess, ServerAncestry, ServerRelation, process_ancestry},
     config::defaults,
     peer_process::ClientSocket,
     protocol::{RpcError, rpc_error::INVALID_REQUEST},
@@ -38,12 +34,12 @@ enum Origin {
     /// The processes that have the socket with this inode open.
     Socket(u32),
     /// An unknown process.
-    Untold,
+    Unknown,
 }
 
 /// The lookups of the origin of requests for operators only.
 #[derive(Debug)]
-pub(super) struct Authority {
+pub(super) struct OperatorCheck {
     /// The permits for concurrent lookups.
     lookups: Arc<Semaphore>,
     /// The time of the last logged refusal.
@@ -52,7 +48,7 @@ pub(super) struct Authority {
     n_silent: AtomicUsize,
 }
 
-impl Default for Authority {
+impl Default for OperatorCheck {
     fn default() -> Self {
         Self {
             lookups: Arc::new(Semaphore::new(1)),
@@ -63,76 +59,67 @@ impl Default for Authority {
 }
 
 impl ControlService {
-    /// Checks that the request of `asker` does not come from a server of this service. Cancel safe.
+    /// Checks that the request of `requester` does not come from a server of this service. Cancel safe.
     ///
     /// # Errors
     ///
     /// [`RpcError`] if it does, or may.
     pub(super) async fn check_operator(
         &self,
-        asker: &Asker,
+        requester: &Requester,
         method: ControlMethod,
     ) -> Result<(), Box<RpcError>> {
-        let origin = asker.origin();
+        let origin = requester.origin();
         if matches!(origin, Origin::Foreign) || !process_ancestry::has_started_servers() {
             return Ok(());
         }
-        let lookups = Arc::clone(&self.authority.lookups);
-        let looking = async move {
-            let permit = lookups.acquire_owned().await.ok()?;
-            let looking = task::spawn_blocking(move || {
-                let found = origin.look_up();
-                // Held until the lookup ends, even if the caller has gone.
-                drop(permit);
-                found
-            });
-            looking.await.ok()
-        };
-        let found = time::timeout(defaults::KINSHIP_TIMEOUT, looking).await.ok().flatten();
-        let (pid, kinship) = found.unwrap_or((None, Kinship::Hidden));
-        let refusal = match kinship {
-            Kinship::Stranger => return Ok(()),
-            Kinship::Hidden => Refusal { method, pid, server: None, is_server: false },
-            Kinship::Server(lineage) => {
+        let lookups = &self.operator_check.lookups;
+        let lookup = move || origin.look_up();
+        let found =
+            peer_credentials::run_blocking(lookups, defaults::ANCESTRY_TIMEOUT, lookup).await;
+        let (pid, relation) = found.unwrap_or((None, ServerRelation::Hidden));
+        let refusal = match relation {
+            ServerRelation::Stranger => return Ok(()),
+            ServerRelation::Hidden => Refusal { method, pid, server: None, is_server: false },
+            ServerRelation::Server(lineage) => {
                 let server = self.server_of(lineage).await;
                 Refusal { method, pid, server, is_server: true }
             }
         };
-        self.authority.log(&refusal);
+        self.operator_check.log(&refusal);
         Err(refusal.to_rpc().into())
     }
 
     /// Returns the server that a process comes from.
     async fn server_of(&self, lineage: ServerAncestry) -> Option<ServerName> {
         let board = Arc::clone(&self.board);
-        let looking =
-            task::spawn_blocking(move || board.server_with_process(|pid| lineage.is_server(pid)));
-        looking.await.ok().flatten()
+        let lookup = move || board.server_with_process(|pid| lineage.is_server(pid));
+        task::spawn_blocking(lookup).await.ok().flatten()
     }
 }
 
-impl Asker {
+impl Requester {
     fn origin(&self) -> Origin {
-        let own = super::peer_credentials::own_user();
+        let own = peer_credentials::own_user();
         match (self.peer, self.caller.socket) {
             // The kernel reports 0 for a process outside of this PID namespace; servers are inside.
             (Some(peer), _) if peer.uid != own || peer.pid == Some(0) => Origin::Foreign,
-            (Some(peer), _) => peer.process.map_or(Origin::Untold, Origin::Process),
+            (Some(peer), _) => peer.process.map_or(Origin::Unknown, Origin::Process),
             (None, ClientSocket::Elsewhere(_)) => Origin::Foreign,
             (None, ClientSocket::Local(found)) if found.uid != own => Origin::Foreign,
             (None, ClientSocket::Local(found)) => Origin::Socket(found.inode),
-            (None, ClientSocket::Untold) => Origin::Untold,
+            (None, ClientSocket::Unknown) => Origin::Unknown,
         }
     }
 }
 
 impl Origin {
     /// Returns the process that asks, if known, and its relation to the servers. Blocks.
-    fn look_up(self) -> (Option<i32>, Kinship) {
+    fn look_up(self) -> (Option<i32>, ServerRelation) {
         match self {
-            Self::Foreign => (None, Kinship::Stranger),
-            Self::Untold => (None, Kinship::Hidden),
-            Self::Process(process) => (Some(process.pid()), process.kinship()),
+            Self::Foreign => (None, ServerRelation::Stranger),
+            Self::Unknown => (None, ServerRelation::Hidden),
+            Self::Process(process) => (Some(process.pid()), process.relation()),
             Self::Socket(inode) => process_ancestry::of_socket(inode),
         }
     }
@@ -152,13 +139,13 @@ impl std::fmt::Display for Refusal {
         write!(f, "`{}` is for operators", self.method.name())?;
         match self.pid {
             Some(pid) => write!(f, ", and process {pid} ")?,
-            None => f.write_str(", and the process that asks ")?,
+            None => f.write_str(", and the calling process ")?,
         }
         match (&self.server, self.is_server) {
             (Some(server), _) => write!(f, "comes from server `{server}` of this service"),
             (None, true) => f.write_str("comes from a server of this service"),
             (None, false) => f.write_str(
-                "has ended or cannot be examined, so that it may come from a server of this service",
+                "has ended or cannot be examined, so it may come from a server of this service",
             ),
         }
     }
@@ -167,9 +154,9 @@ impl std::fmt::Display for Refusal {
 impl Refusal {
     fn to_rpc(&self) -> RpcError {
         let suggestion = match self.is_server {
-            true => "Ask as an operator, from a process that no server has started.",
+            true => "Send the request from a process that no server started.",
             false => {
-                "Ask on the control socket, from a process that runs until it has the answer, or as another user."
+                "Use the control socket, from a process that runs until the answer arrives or as another user."
             }
         };
         let context = json!({
@@ -181,7 +168,7 @@ impl Refusal {
     }
 }
 
-impl Authority {
+impl OperatorCheck {
     /// Logs a refusal, unless another one was logged shortly before.
     fn log(&self, refusal: &Refusal) {
         if !self.is_due(Instant::now(), defaults::REFUSAL_LOG_PAUSE) {
@@ -216,13 +203,13 @@ mod tests {
         peer_process::{ConnectedClient, sock_diag::LocalSocket},
     };
 
-    fn asker(peer: Option<PeerCredentials>, socket: ClientSocket) -> Asker {
+    fn requester(peer: Option<PeerCredentials>, socket: ClientSocket) -> Requester {
         let caller = ConnectedClient { socket, ..ConnectedClient::of_own_user() };
-        Asker { peer, caller, lines: None }
+        Requester { peer, caller, lines: None }
     }
 
-    fn kinship(peer: Option<PeerCredentials>, socket: ClientSocket) -> Kinship {
-        asker(peer, socket).origin().look_up().1
+    fn relation(peer: Option<PeerCredentials>, socket: ClientSocket) -> ServerRelation {
+        requester(peer, socket).origin().look_up().1
     }
 
     fn peer(uid: u32, pid: u32) -> PeerCredentials {
@@ -231,41 +218,44 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_another_user_or_host_is_no_server_of_ours() {
+    fn a_process_of_another_user_or_host_is_an_operator() {
         let other = own_user() + 1;
         let elsewhere = LocalSocket { uid: other, inode: 1 };
-        assert_eq!(kinship(Some(peer(other, 0)), ClientSocket::Untold), Kinship::Stranger);
-        assert_eq!(kinship(None, ClientSocket::Local(elsewhere)), Kinship::Stranger);
+        assert_eq!(relation(Some(peer(other, 0)), ClientSocket::Unknown), ServerRelation::Stranger);
+        assert_eq!(relation(None, ClientSocket::Local(elsewhere)), ServerRelation::Stranger);
         assert_eq!(
-            kinship(None, ClientSocket::Elsewhere(Ipv4Addr::LOCALHOST.into())),
-            Kinship::Stranger
+            relation(None, ClientSocket::Elsewhere(Ipv4Addr::LOCALHOST.into())),
+            ServerRelation::Stranger
         );
     }
 
     #[test]
-    fn a_process_of_our_user_that_cannot_be_found_may_be_a_server_of_ours() {
+    fn an_unknown_process_of_the_own_user_may_be_a_server() {
         let closed = LocalSocket { uid: own_user(), inode: u32::MAX };
-        assert_eq!(kinship(Some(peer(own_user(), 0)), ClientSocket::Untold), Kinship::Hidden);
-        assert_eq!(kinship(None, ClientSocket::Local(closed)), Kinship::Hidden);
-        assert_eq!(kinship(None, ClientSocket::Untold), Kinship::Hidden);
+        assert_eq!(
+            relation(Some(peer(own_user(), 0)), ClientSocket::Unknown),
+            ServerRelation::Hidden
+        );
+        assert_eq!(relation(None, ClientSocket::Local(closed)), ServerRelation::Hidden);
+        assert_eq!(relation(None, ClientSocket::Unknown), ServerRelation::Hidden);
     }
 
     #[test]
-    fn a_process_of_our_user_that_no_server_has_started_is_an_operator() {
+    fn a_process_of_the_own_user_that_no_server_started_is_an_operator() {
         let ours = Some(peer(own_user(), std::process::id()));
-        assert_eq!(kinship(ours, ClientSocket::Untold), Kinship::Stranger);
+        assert_eq!(relation(ours, ClientSocket::Unknown), ServerRelation::Stranger);
     }
 
     #[test]
-    fn a_refusal_is_logged_once_in_a_while() {
-        let (authority, pause, now) =
-            (Authority::default(), Duration::from_secs(10), Instant::now());
-        let after = |seconds| authority.is_due(now + Duration::from_secs(seconds), pause);
+    fn repeated_refusals_are_logged_at_a_limited_rate() {
+        let (check, pause, now) =
+            (OperatorCheck::default(), Duration::from_secs(10), Instant::now());
+        let after = |seconds| check.is_due(now + Duration::from_secs(seconds), pause);
         assert_eq!([0, 1, 9, 10, 11, 20].map(after), [true, false, false, true, false, true]);
     }
 
     #[test]
-    fn a_refusal_says_which_process_of_which_server_has_asked_for_what() {
+    fn a_refusal_names_the_method_the_process_and_the_server() {
         let (method, server) = (ControlMethod::DaemonStop, ServerName::new("git").ok());
         let refusal = Refusal { method, pid: Some(7), server, is_server: true };
         let expected =

@@ -21,12 +21,12 @@ pub enum ControlCommand {
         /// The file to read, now and later; the current one if `None`.
         from: Option<NamedFile>,
         /// Receives the changes, or the error.
-        told: oneshot::Sender<Result<ServerDiff, ReloadError>>,
+        reply: oneshot::Sender<Result<ServerDiff, ReloadError>>,
     },
     /// Stop, as with SIGTERM.
     Stop {
         /// Receives the confirmation that the service will stop.
-        told: oneshot::Sender<()>,
+        reply: oneshot::Sender<()>,
     },
 }
 
@@ -39,7 +39,7 @@ pub struct NamedFile {
     pub bytes: Vec<u8>,
 }
 
-/// The reason why the configuration stays as it was.
+/// The reason why the configuration is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// There is no configuration file to read again.
@@ -54,7 +54,7 @@ pub enum ReloadError {
     /// The file asks for a token that cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// An address that the service listens on would be open to everybody.
+    /// An address that the service listens on would be open to all clients.
     #[error(transparent)]
     Exposed(#[from] ExposedListener),
 }
@@ -83,19 +83,14 @@ impl ReloadError {
             Self::File(LoadError::Content(found)) => {
                 let file = found.path.display().to_string();
                 refused("CONFIG_INVALID", format!("{}: {}", found.place(), found.message))
-                    .suggest(match &found.help {
-                        Some(help) => {
-                            format!("{}. The old configuration stays in force.", capital(help))
-                        }
-                        None => "Mend it, then reload again: the old configuration stays in force."
-                            .to_owned(),
+                    .suggest(match found.help.as_deref().map(capitalized) {
+                        Some(help) => format!("{help}. The old configuration stays in force."),
+                        None => "Fix it and reload. The old configuration stays in force.".into(),
                     })
                     .context(json!({ "file": file, "line": found.line, "column": found.column }))
             }
             Self::File(LoadError::Read { path, .. }) => refused("CONFIG_INVALID", chain(self))
-                .suggest(
-                    "See that the service may read the file; the old configuration stays in force.",
-                )
+                .suggest("Make the file readable. The old configuration stays in force.")
                 .context(json!({ "file": path.display().to_string() })),
             Self::Identity(error) => refused("CONFIG_INVALID", chain(self)).suggest(error.hint()),
             Self::Token(error) => refused("CONFIG_INVALID", chain(self)).suggest(error.hint()),
@@ -104,7 +99,7 @@ impl ReloadError {
     }
 }
 
-fn capital(text: &str) -> String {
+fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()
@@ -120,13 +115,11 @@ fn capital(text: &str) -> String {
 ///
 /// If dropped early, the reload may or may not happen.
 pub(super) async fn reload(
-    orders: &mpsc::Sender<ControlCommand>,
+    commands: &mpsc::Sender<ControlCommand>,
     from: Option<NamedFile>,
 ) -> Result<ServerDiff, Box<RpcError>> {
-    let (told, outcome) = oneshot::channel();
-    give(orders, ControlCommand::Reload { from, told }, outcome)
-        .await?
-        .map_err(|error| error.to_rpc().into())
+    let reloaded = send(commands, |reply| ControlCommand::Reload { from, reply }).await?;
+    reloaded.map_err(|error| error.to_rpc().into())
 }
 
 /// Makes the main loop stop the service.
@@ -138,16 +131,15 @@ pub(super) async fn reload(
 /// # Cancel safety
 ///
 /// As [`reload`].
-pub(super) async fn stop(orders: &mpsc::Sender<ControlCommand>) -> Result<(), Box<RpcError>> {
-    let (told, outcome) = oneshot::channel();
-    give(orders, ControlCommand::Stop { told }, outcome).await
+pub(super) async fn stop(commands: &mpsc::Sender<ControlCommand>) -> Result<(), Box<RpcError>> {
+    send(commands, |reply| ControlCommand::Stop { reply }).await
 }
 
-async fn give<T>(
-    orders: &mpsc::Sender<ControlCommand>,
-    order: ControlCommand,
-    outcome: oneshot::Receiver<T>,
+async fn send<T>(
+    commands: &mpsc::Sender<ControlCommand>,
+    command: impl FnOnce(oneshot::Sender<T>) -> ControlCommand,
 ) -> Result<T, Box<RpcError>> {
-    orders.send(order).await.map_err(|_| RpcError::stopping(false))?;
+    let (reply, outcome) = oneshot::channel();
+    commands.send(command(reply)).await.map_err(|_| RpcError::stopping(false))?;
     outcome.await.map_err(|_| RpcError::stopping(false).into())
 }

@@ -17,7 +17,7 @@ const META: &str = "_meta";
 /// The parameters of one request.
 #[derive(Debug)]
 pub(super) struct ControlParams<'a> {
-    method: ControlMethod,
+    pub(super) method: ControlMethod,
     members: ObjectMembers<'a>,
 }
 
@@ -47,8 +47,8 @@ impl ParamKind for Vec<String> {
     const WORDS: &'static str = "a list of strings";
 }
 
-/// Reads the parameters of the method `name`, and returns what is wrong with them; `None` if there
-/// is no such method. For the fuzz targets.
+/// Reads the parameters of the method `name`, and returns the error, if any; `None` if there is no
+/// such method. For the fuzz targets.
 #[doc(hidden)]
 pub fn read_params(name: &str, text: Option<&str>) -> Option<Result<(), String>> {
     let read = ControlParams::read(ControlMethod::named(name)?, text);
@@ -67,12 +67,12 @@ impl<'a> ControlParams<'a> {
     ) -> Result<Self, Box<RpcError>> {
         let params = Self { method, members: ObjectMembers::default() };
         let Some(members) = ObjectMembers::read(text.unwrap_or("{}")) else {
-            return Err(params.refused("the parameters are no object", json!({})).into());
+            return Err(params.refused("the parameters are not an object", json!({})).into());
         };
         for (position, (name, _)) in members.iter().enumerate() {
             let shown = redact::cut(name, defaults::SUGGESTION_BYTES_MAX);
             if members.iter().take(position).any(|(earlier, _)| earlier == name) {
-                let message = format!("the parameter `{shown}` is there twice");
+                let message = format!("the parameter `{shown}` occurs twice");
                 return Err(params.refused(message, json!({ "parameter": shown })).into());
             }
             if name != META && !method.params().iter().any(|known| bare(known) == name) {
@@ -92,13 +92,8 @@ impl<'a> ControlParams<'a> {
     ///
     /// [`RpcError`] if it has the wrong type.
     pub(super) fn optional<T: ParamKind>(&self, name: &str) -> Result<Option<T>, Box<RpcError>> {
-        match self.raw(name) {
-            None => Ok(None),
-            Some(text) => match serde_json::from_str(text) {
-                Ok(value) => Ok(Some(value)),
-                Err(_) => Err(self.invalid(name, T::WORDS)),
-            },
-        }
+        let value = self.raw(name).map(serde_json::from_str).transpose();
+        value.map_err(|_| self.invalid(name, T::WORDS))
     }
 
     /// Returns the parameter `name`.
@@ -147,10 +142,9 @@ impl<'a> ControlParams<'a> {
 
     /// Returns the error for a request without the parameter `name`, which may be a path.
     pub(super) fn missing(&self, name: &str) -> Box<RpcError> {
-        let message = format!("`{}` without `params.{name}`", self.method.name());
+        let message = format!("`{}` lacks `params.{name}`", self.method.name());
         let context = json!({ "method": self.method.name(), "parameter": name });
-        let error = RpcError::new(INVALID_PARAMS, "MISSING_PARAMETER", message);
-        error
+        RpcError::new(INVALID_PARAMS, "MISSING_PARAMETER", message)
             .suggest(format!("Add `params.{name}`. {}", self.method.usage()))
             .context(context)
             .into()
@@ -183,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_is_missing_unknown_or_wrong_is_named() {
+    fn a_missing_unknown_or_wrong_parameter_is_named() {
         let params =
             read(r#"{"query":"x","limit":"many","server":null,"_meta":{}}"#).expect("all known");
         assert_eq!(params.required::<String>("query").ok().as_deref(), Some("x"));

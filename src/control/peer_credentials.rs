@@ -10,6 +10,7 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use nix::unistd::{Gid, Group, Uid, User};
@@ -47,7 +48,7 @@ pub(super) enum PeerRefusal {
     #[error("user {} may not use the control socket", .0.uid)]
     Foreign(PeerCredentials),
     /// The kernel does not report the peer.
-    #[error("the kernel does not tell who is connected")]
+    #[error("the kernel does not report the connected user")]
     Unknown(#[source] std::io::Error),
 }
 
@@ -92,7 +93,7 @@ impl PeerRefusal {
 
     pub(super) fn to_rpc(&self) -> RpcError {
         let error = RpcError::new(INVALID_REQUEST, "FORBIDDEN", self.to_string()).suggest(
-            "Ask as root or as the user of the service, or set `listen.control_group` to a group that you are in.",
+            "Run the command as root or as the user of the service, or set `listen.control_group` to a group that you are in.",
         );
         match self {
             Self::Foreign(peer) => error.context(json!({ "uid": peer.uid })),
@@ -105,8 +106,7 @@ impl PeerPolicy {
     /// Returns the admission rule of `listener`.
     pub(super) fn of(listener: &UnixListener) -> Self {
         let address = listener.local_addr().ok();
-        let path = address.as_ref().and_then(|address| address.as_pathname());
-        let path = path.map(Path::to_owned);
+        let path = address.and_then(|address| address.as_pathname().map(Path::to_owned));
         let lookups = Arc::new(Semaphore::new(defaults::GROUP_LOOKUPS_MAX));
         Self { own: own_user(), path, lookups }
     }
@@ -125,27 +125,14 @@ impl PeerPolicy {
         if self.is_known(peer) {
             return Ok(peer);
         }
-        let is_member = match group {
-            Some(group) => self.looks_up(peer, group.to_owned()).await,
-            None => false,
-        };
-        if is_member { Ok(peer) } else { Err(PeerRefusal::Foreign(peer)) }
-    }
-
-    /// Returns whether a peer is in `group`; `false` if the lookup takes too long.
-    async fn looks_up(&self, peer: PeerCredentials, group: String) -> bool {
-        let lookups = Arc::clone(&self.lookups);
-        let asking = async {
-            let permit = lookups.acquire_owned().await.ok()?;
-            let asking = task::spawn_blocking(move || {
-                let is_member = is_member(peer, &group);
-                // Held until the lookup ends, even if the caller has gone.
-                drop(permit);
-                is_member
-            });
-            asking.await.ok()
-        };
-        time::timeout(defaults::GROUP_LOOKUP_TIMEOUT, asking).await.ok().flatten().unwrap_or(false)
+        if let Some(group) = group.map(str::to_owned) {
+            let lookup = move || is_member(peer, &group);
+            let is_member = run_blocking(&self.lookups, defaults::GROUP_LOOKUP_TIMEOUT, lookup);
+            if is_member.await == Some(true) {
+                return Ok(peer);
+            }
+        }
+        Err(PeerRefusal::Foreign(peer))
     }
 
     /// Returns the peer, if it is admitted without a lookup of its groups.
@@ -164,6 +151,26 @@ impl PeerPolicy {
 /// user cannot reach does not count, as others may reach it.
 fn is_guarded(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.mode() & OTHERS_WRITE == 0)
+}
+
+/// Runs a lookup that blocks, as soon as there is a permit; `None` if both together take longer
+/// than `limit`. Cancel safe.
+pub(super) async fn run_blocking<T: Send + 'static>(
+    permits: &Arc<Semaphore>,
+    limit: Duration,
+    lookup: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let running = async {
+        let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+        let running = task::spawn_blocking(move || {
+            let found = lookup();
+            // Held until the lookup ends, even if the caller has gone.
+            drop(permit);
+            found
+        });
+        running.await.ok()
+    };
+    time::timeout(limit, running).await.ok().flatten()
 }
 
 /// Returns whether a peer is in `group`: as the group of its connection, or according to the group
@@ -186,24 +193,24 @@ mod tests {
     }
 
     #[test]
-    fn our_own_user_and_root_are_let_in_and_others_only_where_the_file_keeps_the_rest_out() {
+    fn the_own_user_and_root_are_admitted_and_others_only_if_the_socket_file_excludes_the_rest() {
         use std::os::unix::fs::PermissionsExt as _;
         let file = tempfile::NamedTempFile::new().expect("a file");
         let path = Some(file.path().to_owned());
-        let door = PeerPolicy { own: 1000, path, lookups: Arc::new(Semaphore::new(1)) };
+        let policy = PeerPolicy { own: 1000, path, lookups: Arc::new(Semaphore::new(1)) };
         for (mode, uid, expected) in
             [(0o666, 0, true), (0o666, 1000, true), (0o666, 1001, false), (0o660, 1001, true)]
         {
             let permissions = std::fs::Permissions::from_mode(mode);
             std::fs::set_permissions(file.path(), permissions).expect("set");
-            assert_eq!(door.is_known(peer(uid)), expected, "{mode:o} {uid}");
+            assert_eq!(policy.is_known(peer(uid)), expected, "{mode:o} {uid}");
         }
-        let nowhere = PeerPolicy { path: None, ..door };
-        assert!(!nowhere.is_known(peer(1001)), "nothing keeps anybody out");
+        let nowhere = PeerPolicy { path: None, ..policy };
+        assert!(!nowhere.is_known(peer(1001)), "no file excludes other users");
     }
 
     #[test]
-    fn a_peer_is_in_the_group_that_it_has_connected_with() {
+    fn a_peer_is_a_member_of_the_group_of_its_connection() {
         let root = Group::from_gid(Gid::from_raw(0)).expect("readable").expect("there is one");
         assert!(is_member(PeerCredentials { gid: 0, ..peer(70_000) }, &root.name));
         assert!(!is_member(peer(70_000), &root.name));
@@ -211,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stranger_at_a_socket_that_is_open_to_all_is_refused_in_words() {
+    async fn an_unknown_user_at_a_socket_that_is_open_to_all_is_refused() {
         use std::os::unix::fs::PermissionsExt as _;
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
@@ -220,10 +227,10 @@ mod tests {
         let (_client, accepted) = tokio::join!(UnixStream::connect(&path), listener.accept());
         let (stream, _) = accepted.expect("accepted");
         // No peer has this user; 0 is root.
-        let door = PeerPolicy { own: u32::MAX, ..PeerPolicy::of(&listener) };
-        let admitted = door.admit(&stream, None).await;
+        let policy = PeerPolicy { own: u32::MAX, ..PeerPolicy::of(&listener) };
+        let admitted = policy.admit(&stream, None).await;
         if own_user() == 0 {
-            assert!(admitted.is_ok(), "root is let in");
+            assert!(admitted.is_ok(), "root is admitted");
         } else {
             let refused = admitted.expect_err("a stranger").to_rpc();
             assert_eq!(refused.name, "FORBIDDEN");

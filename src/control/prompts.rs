@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Asker, ControlParams, ControlService, MethodResult, listing, params::ParamKind};
+use super::{ControlRequest, MethodResult, listing, params::ParamKind};
 use crate::{protocol::list_page::ListKind, view::operator};
 
 impl ParamKind for BTreeMap<String, String> {
@@ -12,24 +12,20 @@ impl ParamKind for BTreeMap<String, String> {
 }
 
 /// Answers `prompts/list`.
-pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    listing::list_result(desk, params, ListKind::Prompts, "prompt").await
+pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
+    listing::list_result(request, ListKind::Prompts, "prompt").await
 }
 
 /// Answers `prompts/get`.
-pub(super) async fn get(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
-    let server: String = params.required("server")?;
-    let name: String = params.required("name")?;
-    let arguments: Option<BTreeMap<String, String>> = params.optional("arguments")?;
+pub(super) async fn get(request: &ControlRequest<'_>) -> MethodResult {
+    let server: String = request.params.required("server")?;
+    let name: String = request.params.required("name")?;
+    let arguments: Option<BTreeMap<String, String>> = request.params.optional("arguments")?;
     let asked = match arguments {
         Some(arguments) => json!({ "name": name, "arguments": arguments }),
         None => json!({ "name": name }),
     };
-    let exchange =
-        desk.views.operator_prompt(&server, &name, &asked.to_string(), asker.holder()).await?;
+    let (views, asked) = (&request.service.views, asked.to_string());
+    let exchange = views.operator_prompt(&server, &name, &asked, request.holder()).await?;
     operator::finish(exchange, None).await
 }

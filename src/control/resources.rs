@@ -2,27 +2,17 @@
 
 use serde_json::json;
 
-use super::{Asker, ControlParams, ControlService, MethodResult, listing};
-use crate::{
-    protocol::{list_page::ListKind, payloads::method},
-    view::operator,
-};
+use super::{ControlRequest, MethodResult, finish_call, listing};
+use crate::protocol::{list_page::ListKind, payloads::method};
 
 /// Answers `resources/list`.
-pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    listing::list_result(desk, params, ListKind::Resources, "resource").await
+pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
+    listing::list_result(request, ListKind::Resources, "resource").await
 }
 
 /// Answers `resources/read`.
-pub(super) async fn read(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
-    let server: String = params.required("server")?;
-    let uri: String = params.required("uri")?;
-    let asked = json!({ "uri": uri }).to_string();
-    let exchange =
-        desk.views.operator_ask(&server, method::RESOURCES_READ, &asked, asker.holder())?;
-    operator::finish(exchange, None).await
+pub(super) async fn read(request: &ControlRequest<'_>) -> MethodResult {
+    let server: String = request.params.required("server")?;
+    let uri: String = request.params.required("uri")?;
+    finish_call(request, &server, method::RESOURCES_READ, &json!({ "uri": uri })).await
 }

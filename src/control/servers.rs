@@ -1,12 +1,12 @@
 //! The method `servers/list`.
 
-use super::{ControlParams, ControlService, MethodResult, to_text};
+use super::{ControlRequest, MethodResult, to_text};
 
 /// Answers `servers/list`.
-pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let mut servers = desk.board.server_states();
-    if params.flag("memory")? {
-        desk.board.measure(&mut servers).await;
+pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
+    let mut servers = request.service.board.server_states();
+    if request.params.flag("memory")? {
+        request.service.board.measure(&mut servers).await;
     }
     Ok(to_text(&servers))
 }

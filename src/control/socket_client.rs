@@ -37,18 +37,18 @@ pub enum ControlClientError {
         source: io::Error,
     },
     /// The service did not answer in time.
-    #[error("the service at `{}` did not answer within {} s", path.display(), patience.as_secs())]
+    #[error("the service at `{}` did not answer within {} s", path.display(), timeout.as_secs())]
     Silent {
         /// The socket.
         path: PathBuf,
         /// The time waited.
-        patience: Duration,
+        timeout: Duration,
     },
     /// The service refused.
     #[error("{}", _0.message)]
     Refused(Box<ServiceError>),
     /// The answer is invalid.
-    #[error("the answer cannot be read")]
+    #[error("the answer of the service is invalid")]
     Unreadable(#[source] serde_json::Error),
     /// The answer exceeds the maximum length.
     #[error("the answer has {length} bytes, more than {}", defaults::CONTROL_ANSWER_BYTES_MAX)]
@@ -158,7 +158,7 @@ impl ControlConnection {
     }
 
     /// Tells the service that no more requests follow. It answers those that run, and disconnects.
-    /// Cancel safe: the service was told or not.
+    /// Cancel safe: the service learned it or not.
     ///
     /// # Errors
     ///
@@ -178,8 +178,8 @@ impl ControlConnection {
             while let Some(line) = self.lines.next_line() {
                 match line {
                     NdjsonLine::Whole(line) => {
-                        if let Some(said) = understand(line)? {
-                            return Ok(said);
+                        if let Some(message) = parse(line)? {
+                            return Ok(message);
                         }
                     }
                     NdjsonLine::Oversized(line) => {
@@ -188,8 +188,7 @@ impl ControlConnection {
                 }
             }
             self.lines.buffer().reserve(READ_BYTES);
-            let read = self.stream.read_buf(self.lines.buffer()).await;
-            match read {
+            match self.stream.read_buf(self.lines.buffer()).await {
                 Ok(0) => return Err(self.gone(io::ErrorKind::UnexpectedEof.into())),
                 Ok(_) => {}
                 Err(error) => return Err(self.gone(error)),
@@ -202,28 +201,28 @@ impl ControlConnection {
     ///
     /// # Errors
     ///
-    /// [`ControlClientError`] when the service does not answer within `patience`, or refuses.
+    /// [`ControlClientError`] when the service does not answer within `timeout`, or refuses.
     pub async fn ask(
         &mut self,
         method: &str,
         params: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Box<RawValue>, ControlClientError> {
         let exchange = async {
-            let asked = self.send(method, params).await?;
-            self.answer_to(asked).await
+            let number = self.send(method, params).await?;
+            self.answer_to(number).await
         };
-        match time::timeout(patience, exchange).await {
+        match time::timeout(timeout, exchange).await {
             Ok(answer) => answer,
-            Err(_) => Err(ControlClientError::Silent { path: self.path.clone(), patience }),
+            Err(_) => Err(ControlClientError::Silent { path: self.path.clone(), timeout }),
         }
     }
 
     /// Waits for the answer to the request with this number, without a deadline.
-    async fn answer_to(&mut self, asked: u64) -> Result<Box<RawValue>, ControlClientError> {
+    async fn answer_to(&mut self, request: u64) -> Result<Box<RawValue>, ControlClientError> {
         loop {
             match self.next().await? {
-                ServiceMessage::Answer(number, answer) if number == asked => {
+                ServiceMessage::Answer(number, answer) if number == request => {
                     return answer.map_err(ControlClientError::Refused);
                 }
                 ServiceMessage::Answer(..) | ServiceMessage::Notification(..) => {}
@@ -247,11 +246,10 @@ impl ControlConnection {
 const READ_BYTES: usize = 16 << 10;
 
 /// Reads one line from the service; `None` if it has no meaning for a client.
-fn understand(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError> {
+fn parse(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError> {
     let Ok(message) = Message::parse_own(line) else {
-        return Err(ControlClientError::Unreadable(serde::de::Error::custom(
-            "it is no JSON-RPC message",
-        )));
+        let error = serde::de::Error::custom("it is not a JSON-RPC message");
+        return Err(ControlClientError::Unreadable(error));
     };
     if let Some(method) = message.method() {
         let params = message.params().unwrap_or("{}").to_owned();
@@ -260,19 +258,12 @@ fn understand(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError>
     let answer: Answer =
         serde_json::from_slice(message.bytes()).map_err(ControlClientError::Unreadable)?;
     // An error without an id is about the only request line under way.
-    let number = message.integer(MessagePart::Id);
-    Ok(match (number, answer) {
-        (Some(number), Answer { result: Some(result), .. }) => {
-            Some(ServiceMessage::Answer(number, Ok(result)))
-        }
-        (Some(number), Answer { error: Some(error), .. }) => {
-            Some(ServiceMessage::Answer(number, Err(error)))
-        }
-        (None, Answer { error: Some(error), .. }) => {
-            return Err(ControlClientError::Refused(error));
-        }
-        (_, Answer { .. }) => None,
-    })
+    match (message.integer(MessagePart::Id), answer.result, answer.error) {
+        (Some(number), Some(result), _) => Ok(Some(ServiceMessage::Answer(number, Ok(result)))),
+        (Some(number), None, Some(error)) => Ok(Some(ServiceMessage::Answer(number, Err(error)))),
+        (None, _, Some(error)) => Err(ControlClientError::Refused(error)),
+        (_, _, None) => Ok(None),
+    }
 }
 
 /// Connects to the service at `path`, and turns the connection into an MCP pipe with `params`, JSON
@@ -289,8 +280,8 @@ pub async fn attach(
     length_max: usize,
 ) -> Result<(UnixStream, LineDecoder), ControlClientError> {
     let mut connection = ControlConnection::open_for(path, length_max).await?;
-    let asked = connection.send("mcp/attach", params).await?;
-    connection.answer_to(asked).await?;
+    let request = connection.send("mcp/attach", params).await?;
+    connection.answer_to(request).await?;
     Ok((connection.stream, connection.lines))
 }
 
@@ -306,6 +297,6 @@ pub async fn ask(
     params: Option<&str>,
 ) -> Result<Value, ControlClientError> {
     let mut connection = ControlConnection::open(path).await?;
-    let answer = connection.ask(method, params.unwrap_or("{}"), defaults::CONTROL_PATIENCE).await?;
+    let answer = connection.ask(method, params.unwrap_or("{}"), defaults::CONTROL_TIMEOUT).await?;
     serde_json::from_str(answer.get()).map_err(ControlClientError::Unreadable)
 }

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Asker, ControlService,
+    ControlService, Requester,
     mcp_attach::{self, AttachParams, AttachedConnection},
     peer_credentials::{PeerCredentials, PeerPolicy},
     read,
@@ -48,123 +48,128 @@ const READ_BYTES: usize = 16 << 10;
 
 /// Serves operators on `listener` until the control service stops. Cancel safe: a connection that
 /// was not accepted yet stays in the backlog.
-pub async fn serve(listener: UnixListener, desk: Arc<ControlService>, pulse: LoopPulse) {
-    let door = Arc::new(PeerPolicy::of(&listener));
-    let (stop, tasks) = (desk.stop.clone(), desk.tasks.clone());
+pub async fn serve(listener: UnixListener, service: Arc<ControlService>, pulse: LoopPulse) {
+    let policy = Arc::new(PeerPolicy::of(&listener));
+    let (stop, tasks) = (service.stop.clone(), service.tasks.clone());
     let serve = |stream| {
         // In the order of arrival: tasks start in any order, and an early connection could lose its
         // permit to a later one before its first message.
-        let permit = door.known(&stream).map(|peer| desk.admit(peer.uid));
+        let permit = policy.known(&stream).map(|peer| service.admit(peer.uid));
         let caller = UnixListener::caller(&stream);
-        let (desk, door) = (Arc::clone(&desk), Arc::clone(&door));
-        async move { connection(stream, caller, permit, &desk, &door).await }
+        let (service, policy) = (Arc::clone(&service), Arc::clone(&policy));
+        async move { connection(stream, caller, permit, &service, &policy).await }
     };
     accept_loop::accept(listener, defaults::CONTROL_ACCEPTED_MAX, pulse, stop, tasks, serve).await;
 }
 
-/// Serves a peer that is admitted and has a `permit`. A stranger gets its permit after the lookup
-/// of its groups.
+/// Serves a peer that is admitted and has a `permit`. An unknown peer gets its permit after the
+/// lookup of its groups.
 async fn connection(
     stream: UnixStream,
     caller: ConnectedClient,
     permit: Option<Option<EvictablePermit>>,
-    desk: &Arc<ControlService>,
-    door: &PeerPolicy,
+    service: &Arc<ControlService>,
+    policy: &PeerPolicy,
 ) {
-    let group = desk.control_group();
-    let peer = match door.admit(&stream, group.as_deref()).await {
+    let group = service.control_group();
+    let peer = match policy.admit(&stream, group.as_deref()).await {
         Ok(peer) => peer,
         Err(refusal) => {
             let peer = refusal.peer();
             let (gid, pid) = (peer.map(|peer| peer.gid), peer.and_then(|peer| peer.pid));
-            tracing::warn!(peer_gid = gid, peer_pid = pid, error = %refusal, "operator turned away");
-            return turn_away(stream, refusal.to_rpc()).await;
+            tracing::warn!(
+                peer_gid = gid,
+                peer_pid = pid,
+                error = %refusal,
+                "refused a connection to the control socket: {refusal}"
+            );
+            return refuse(stream, refusal.to_rpc()).await;
         }
     };
     let PeerCredentials { uid, gid, pid, process: _ } = peer;
     tracing::debug!(peer_uid = uid, peer_gid = gid, peer_pid = pid, "operator connected");
-    let Some(permit) = permit.unwrap_or_else(|| desk.admit(uid)) else {
-        let text = "as many connections as are served have something running";
+    let Some(permit) = permit.unwrap_or_else(|| service.admit(uid)) else {
+        let text = "all connections for operators are busy";
         let error = RpcError::new(NO_ROOM, "TOO_MANY_CONNECTIONS", text)
-            .suggest("Ask again when others are done, or send several requests on one connection.")
+            .suggest("Try again later, or send several requests on one connection.")
             .context(json!({ "max": defaults::CONTROL_CONNECTIONS_MAX }));
-        return turn_away(stream, error).await;
+        return refuse(stream, error).await;
     };
     let attached = tokio::select! {
-        attached = converse(stream, desk, (peer, caller), &permit) => attached,
+        attached = serve_operator(stream, service, (peer, caller), &permit) => attached,
         () = permit.evicted() => {
-            tracing::debug!(peer_uid = uid, "operator's idle connection makes room for another");
+            tracing::debug!(peer_uid = uid, "closing an idle connection of an operator to admit another");
             None
         }
     };
     // An attached MCP client takes no permit from operators.
     drop(permit);
     if let Some(attached) = attached {
-        Box::pin(attached.serve(desk, caller.holder)).await;
+        Box::pin(attached.serve(service, caller.holder)).await;
     }
 }
 
 /// Tells a peer why it is not served. The line fits into the buffer of any socket.
-async fn turn_away(mut stream: UnixStream, error: RpcError) {
+async fn refuse(mut stream: UnixStream, error: RpcError) {
     let line = [&error.complete().render(None)[..], b"\n"].concat();
-    let _gone = time::timeout(defaults::HURRY, stream.write_all(&line)).await;
+    let _gone = time::timeout(defaults::DRAIN_DEADLINE, stream.write_all(&line)).await;
 }
 
 /// Serves one operator until either side has nothing more to send, or an MCP client takes the
 /// connection over.
-async fn converse(
+async fn serve_operator(
     stream: UnixStream,
-    desk: &Arc<ControlService>,
+    service: &Arc<ControlService>,
     (peer, caller): (PeerCredentials, ConnectedClient),
     permit: &EvictablePermit,
 ) -> Option<AttachedConnection> {
     let (reader, mut writer) = stream.into_split();
     let (lines, queue) = mpsc::channel(defaults::CONTROL_LINES_QUEUE);
-    let asker = Asker { peer: Some(peer), caller, lines: Some(lines) };
-    let mut conversation = Conversation {
-        desk,
+    let requester = Requester { peer: Some(peer), caller, lines: Some(lines) };
+    let mut connection = OperatorConnection {
+        service,
         permit,
-        asker,
+        requester,
         lines: MeteredLines::of(caller.holder.account, defaults::CONTROL_LINE_BYTES_MAX),
         running: FuturesUnordered::new(),
         cancelled: HashMap::new(),
     };
-    let mut writing = Box::pin(write(&mut writer, queue, desk));
+    let mut writing = Box::pin(write(&mut writer, queue, service));
     let ended = tokio::select! {
-        ended = conversation.hear(&reader) => ended,
+        ended = connection.run(&reader) => ended,
         () = &mut writing => return None,
     };
     // The write half ends when the last sender of the queue is dropped.
-    let Conversation { lines, asker, .. } = conversation;
-    drop(asker);
+    let OperatorConnection { lines, requester, .. } = connection;
+    drop(requester);
     match ended {
-        Ended::Done => {
+        ConnectionEnd::Gone => None,
+        ConnectionEnd::Done => {
             writing.await;
             None
         }
-        Ended::Gone => None,
-        Ended::Attaches(attaching) => {
+        ConnectionEnd::Attached(params) => {
             writing.await;
-            Some(AttachedConnection { attaching, reader, writer, lines })
+            Some(AttachedConnection { params, reader, writer, lines })
         }
     }
 }
 
-/// The end of a conversation.
-enum Ended {
+/// The end of a connection.
+enum ConnectionEnd {
     /// No request runs, and no more requests come.
     Done,
     /// The peer has gone.
     Gone,
     /// An MCP client takes the connection over.
-    Attaches(AttachParams),
+    Attached(AttachParams),
 }
 
 /// The state of one connection.
-struct Conversation<'a> {
-    desk: &'a Arc<ControlService>,
+struct OperatorConnection<'a> {
+    service: &'a Arc<ControlService>,
     permit: &'a EvictablePermit,
-    asker: Asker,
+    requester: Requester,
     lines: MeteredLines,
     /// The running requests; each returns its id, JSON text, if it has one.
     running: FuturesUnordered<BoxFuture<'a, Option<String>>>,
@@ -172,21 +177,21 @@ struct Conversation<'a> {
     cancelled: HashMap<String, CancellationToken>,
 }
 
-impl Conversation<'_> {
+impl OperatorConnection<'_> {
     /// Handles requests until no more come and all are answered.
-    async fn hear(&mut self, reader: &OwnedReadHalf) -> Ended {
+    async fn run(&mut self, reader: &OwnedReadHalf) -> ConnectionEnd {
         let mut is_over = false;
         let mut idle_since = Instant::now();
         loop {
             while self.running.len() < defaults::CONTROL_REQUESTS_MAX
                 && let Some(line) = self.lines.next_line()
             {
-                if let Some(attaching) = self.take(line) {
-                    return Ended::Attaches(attaching);
+                if let Some(params) = self.handle_line(line) {
+                    return ConnectionEnd::Attached(params);
                 }
             }
             if is_over && self.running.is_empty() {
-                return Ended::Done;
+                return ConnectionEnd::Done;
             }
             let is_full = self.running.len() >= defaults::CONTROL_REQUESTS_MAX;
             self.permit.set_running(!self.running.is_empty());
@@ -202,89 +207,82 @@ impl Conversation<'_> {
                     idle_since = Instant::now();
                 }
                 // Requests that came before still count, and are started while there is room.
-                () = self.desk.stop.cancelled(), if !is_over => is_over = true,
+                () = self.service.stop.cancelled(), if !is_over => is_over = true,
                 _ = reader.readable(), if !is_over && !is_full => {
                     match reader.try_read_buf(self.lines.buffer(READ_BYTES)) {
                         Ok(0) => {
                             is_over = true;
-                            let last = self.lines.last_line();
                             // No line can follow, so that nothing can be attached.
-                            let _nobody = last.map(|line| self.take(line));
+                            let last = self.lines.last_line();
+                            let _not_attached = last.map(|line| self.handle_line(line));
                         }
                         Ok(_) => {}
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                        Err(_) => return Ended::Gone,
+                        Err(_) => return ConnectionEnd::Gone,
                     }
                 }
-                () = hang_up(reader), if is_over || is_full => return Ended::Gone,
+                () = hang_up(reader), if is_over || is_full => return ConnectionEnd::Gone,
                 () = time::sleep_until(idle_since + defaults::CONTROL_IDLE_TIMEOUT),
-                    if self.running.is_empty() => return Ended::Done,
+                    if self.running.is_empty() => return ConnectionEnd::Done,
             }
         }
     }
 
     /// Handles a line from an operator. Returns parameters if an MCP client takes the connection
     /// over.
-    fn take(&mut self, line: MeteredLine) -> Option<AttachParams> {
+    fn handle_line(&mut self, line: MeteredLine) -> Option<AttachParams> {
         let message = match line {
-            MeteredLine::Whole(line) => match read(line) {
-                Ok(message) => message,
-                Err(error) => {
-                    self.refuse(*error, None);
-                    return None;
-                }
-            },
-            MeteredLine::Oversized(line) => {
-                self.refuse(too_long(&line), None);
-                return None;
-            }
+            MeteredLine::Whole(line) => read(line).map_err(|error| (*error, None)),
+            MeteredLine::Oversized(line) => Err((too_long(&line), None)),
             MeteredLine::Refused(line, exhausted) => {
-                self.refuse(exhausted.to_operator(), line.request_id().as_deref());
-                return None;
+                Err((exhausted.to_operator(), line.request_id()))
             }
         };
-        if mcp_attach::is_attach(&message) {
-            let attaching = AttachParams::read(&message, self.desk, self.running.is_empty());
-            return attaching
-                .map_err(|error| self.refuse(*error, message.part(MessagePart::Id)))
-                .ok();
+        match message {
+            Ok(message) if mcp_attach::is_attach(&message) => {
+                let params = AttachParams::read(&message, self.service, self.running.is_empty());
+                params.map_err(|error| self.refuse(*error, message.part(MessagePart::Id))).ok()
+            }
+            Ok(message) => {
+                self.handle_message(message);
+                None
+            }
+            Err((error, id)) => {
+                self.refuse(error, id.as_deref());
+                None
+            }
         }
-        self.take_message(message);
-        None
     }
 
-    fn take_message(&mut self, message: Message) {
-        let Some(id) =
-            message.part(MessagePart::Id).filter(|_| message.shape() == MessageKind::Request)
-        else {
-            return self.note(&message);
+    fn handle_message(&mut self, message: Message) {
+        let id = message.part(MessagePart::Id);
+        let Some(id) = id.filter(|_| message.kind() == MessageKind::Request) else {
+            return self.handle_notification(&message);
         };
-        if self.cancelled.contains_key(id) {
-            let text = format!(
-                "a request with the id {} runs",
-                redact::cut(id, defaults::SUGGESTION_BYTES_MAX)
-            );
+        let (id, token) = (id.to_owned(), CancellationToken::new());
+        if self.cancelled.contains_key(&id) {
+            let shown = redact::cut(&id, defaults::SUGGESTION_BYTES_MAX);
+            let text = format!("a request with the id {shown} is still running");
             let error = RpcError::new(INVALID_REQUEST, "SAME_ID", text)
-                .suggest("Give each request an id of its own, as long as it runs.");
-            let id = id.to_owned();
+                .suggest("Give each running request an id of its own.");
             return self.refuse(error, Some(&id));
         }
-        let (id, token) = (id.to_owned(), CancellationToken::new());
         self.cancelled.insert(id.clone(), token.clone());
-        let (desk, asker) = (Arc::clone(self.desk), self.asker.clone());
-        let counted = desk.board.operator();
+        let (service, requester) = (Arc::clone(self.service), self.requester.clone());
+        let counted = service.board.operator();
         self.running.push(Box::pin(async move {
             let answer = tokio::select! {
                 biased;
                 () = token.cancelled() => None,
-                answer = desk.answer(&message, &asker) => Some(answer),
+                answer = service.answer(&message, &requester) => Some(answer),
             };
             if let Some(answer) = answer {
-                let answer = memory_budget::counted(Some(asker.caller.holder.account), answer);
+                let account = requester.caller.holder.account;
+                let answer = memory_budget::counted(Some(account), answer);
                 let answer = answer.unwrap_or_else(|exhausted| {
                     exhausted.to_operator().complete().render(Some(&id))
                 });
-                say(&asker, answer).await;
+                send(&requester, answer).await;
             }
             drop(counted);
             Some(id)
@@ -292,7 +290,7 @@ impl Conversation<'_> {
     }
 
     /// Handles a notification; only a cancellation has a meaning here.
-    fn note(&mut self, message: &Message) {
+    fn handle_notification(&mut self, message: &Message) {
         if message.method() != Some(CANCELLED) {
             return;
         }
@@ -303,16 +301,16 @@ impl Conversation<'_> {
     }
 
     fn refuse(&mut self, error: RpcError, id: Option<&str>) {
-        let (answer, asker) = (error.complete().render(id), self.asker.clone());
+        let (answer, requester) = (error.complete().render(id), self.requester.clone());
         self.running.push(Box::pin(async move {
-            say(&asker, answer).await;
+            send(&requester, answer).await;
             None
         }));
     }
 }
 
-async fn say(asker: &Asker, line: Bytes) {
-    if let Some(lines) = &asker.lines {
+async fn send(requester: &Requester, line: Bytes) {
+    if let Some(lines) = &requester.lines {
         let _reader_gone = lines.send(line).await;
     }
 }
@@ -341,16 +339,20 @@ async fn hang_up(reader: &OwnedReadHalf) {
 async fn write(
     writer: &mut OwnedWriteHalf,
     mut queue: mpsc::Receiver<Bytes>,
-    desk: &ControlService,
+    service: &ControlService,
 ) {
     while let Some(line) = queue.recv().await {
-        let patience = desk.views.config().listen.write_timeout;
+        let timeout = service.views.config().listen.write_timeout;
         for mut rest in [&line[..], b"\n"] {
             while !rest.is_empty() {
-                match time::timeout(patience, writer.write(rest)).await {
+                match time::timeout(timeout, writer.write(rest)).await {
                     Ok(Ok(n_bytes)) if n_bytes > 0 => rest = &rest[n_bytes..],
                     Ok(_) => return,
-                    Err(_) => return tracing::debug!("operator takes no answers"),
+                    Err(_) => {
+                        return tracing::debug!(
+                            "closing the connection of an operator that reads no answers"
+                        );
+                    }
                 }
             }
         }

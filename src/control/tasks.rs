@@ -1,11 +1,11 @@
 //! The methods `tools/call-async` and `tasks/…`: calls that continue without their callers.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time;
 
-use super::{Asker, ControlMethod, ControlParams, ControlService, MethodResult, to_text, tools};
+use super::{ControlRequest, ControlService, MethodResult, to_text, tools};
 use crate::{
     call::CallError,
     config::defaults,
@@ -16,88 +16,77 @@ use crate::{
         rpc_error::{INTERNAL_ERROR, INVALID_PARAMS},
         task,
     },
+    redact,
     task::{CancelError, TaskOutcome, TaskRecord, TaskStartError, TaskStatus, TaskWork},
     view::operator::{self, CheckedCall},
 };
 
 /// Answers `tools/call-async`.
-pub(super) async fn call(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
-    let wanted = tools::requested_tool(params)?;
-    let patience = match params.optional::<u64>("timeout")? {
-        Some(0) => return Err(params.invalid("timeout", "at least 1 ms")),
-        Some(ms) => Duration::from_millis(ms).min(defaults::TASK_PATIENCE_MAX),
-        None => defaults::TASK_PATIENCE,
+pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
+    let wanted = tools::requested_tool(&request.params)?;
+    let timeout = match request.params.optional::<u64>("timeout")? {
+        Some(0) => return Err(request.params.invalid("timeout", "at least 1 ms")),
+        Some(ms) => Duration::from_millis(ms).min(defaults::TASK_TIMEOUT_MAX),
+        None => defaults::TASK_TIMEOUT,
     };
     let call = operator::OperatorCall {
         tool: &wanted,
-        args: params.object("arguments")?.unwrap_or("{}"),
+        args: request.params.object("arguments")?.unwrap_or("{}"),
         // No caller waits for the call itself.
         timeout: None,
-        meta: params.meta()?,
-        holder: asker.holder(),
+        meta: request.params.meta()?,
+        holder: request.holder(),
     };
-    let CheckedCall { tool, request, .. } = desk.views.operator_request(&call).await?;
-    let (slot, tool, holder) = (tool.slot, tool.item, asker.holder());
-    let work = TaskWork { slot, tool, request, patience, holder };
-    let task = desk.calls.start(work).await.map_err(not_started)?;
-    let told = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });
-    Ok(to_text(&told))
+    let (service, holder) = (request.service, request.holder());
+    let CheckedCall { tool, request, .. } = service.views.operator_request(&call).await?;
+    let work = TaskWork { slot: tool.slot, tool: tool.item, request, timeout, holder };
+    let task = service.task_driver.start(work).await.map_err(not_started)?;
+    let started = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });
+    Ok(to_text(&started))
 }
 
 /// Answers `tasks/list`: metamcp's own tasks, and those that connected servers list.
-pub(super) async fn list(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
-    let wanted: Option<String> = params.optional("server")?;
+pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
+    let wanted: Option<String> = request.params.optional("server")?;
+    let service = request.service;
     if let Some(server) = &wanted {
-        desk.views.of_server(server).map_err(|error| error.to_operator())?;
+        service.views.server_view(server).map_err(|error| error.to_operator())?;
     }
-    let expiry = desk.calls.expiry();
-    let mut servers: Map<String, Value> = Map::new();
-    let mut add = |server: &str, told: Value| {
-        let tasks = servers.entry(server.to_owned()).or_insert_with(|| json!([]));
-        if let Some(tasks) = tasks.as_array_mut() {
-            tasks.push(told);
-        }
-    };
-    let ours = desk.calls.all();
+    let expiry = service.task_driver.expiry();
+    let mut servers: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let own_tasks = service.task_driver.all();
     let is_wanted = |server: &str| wanted.as_deref().is_none_or(|wanted| wanted == server);
-    for task in ours.iter().filter(|task| is_wanted(&task.server)) {
-        add(&task.server, task.to_operator_json(expiry));
+    for task in own_tasks.iter().filter(|task| is_wanted(&task.server)) {
+        let tasks = servers.entry(task.server.clone()).or_default();
+        tasks.push(task.to_operator_json(expiry));
     }
-    let listing = desk.views.listing_tasks();
-    let listing = listing.iter().filter(|server| is_wanted(server.as_str()));
-    let listed =
-        listing.map(|server| async move { (server, own(desk, server.as_str(), asker).await) });
-    for (server, told) in futures_util::future::join_all(listed).await {
-        let is_ours = |told: &Value| {
-            ours.iter().any(|task| {
-                task.server == server.as_str()
-                    && task.upstream.as_ref().is_some_and(|found| told["taskId"] == found.id)
-            })
+    let listing = service.views.listing_tasks();
+    let listing = listing.iter().map(|server| server.as_str()).filter(|server| is_wanted(server));
+    let listed = listing.map(|server| async move { (server, listed_by(request, server).await) });
+    for (server, mut tasks) in futures_util::future::join_all(listed).await {
+        let is_own = |task: &Value, own: &TaskRecord| {
+            let upstream = own.upstream.as_ref();
+            own.server == server && upstream.is_some_and(|found| task["taskId"] == found.id)
         };
-        told.into_iter().filter(|told| !is_ours(told)).for_each(|told| add(server.as_str(), told));
+        tasks.retain(|task| !own_tasks.iter().any(|own| is_own(task, own)));
+        if !tasks.is_empty() {
+            servers.entry(server.to_owned()).or_default().append(&mut tasks);
+        }
     }
-    let mut rows: Vec<(String, Value)> = servers.into_iter().collect();
-    rows.sort_by(|a, b| a.0.cmp(&b.0));
-    let rows = rows.into_iter().map(|(server, tasks)| json!({ "server": server, "tasks": tasks }));
+    let rows =
+        servers.into_iter().map(|(server, tasks)| json!({ "server": server, "tasks": tasks }));
     Ok(to_text(&rows.collect::<Vec<_>>()))
 }
 
 /// Returns the tasks that a server lists in time.
-async fn own(desk: &ControlService, server: &str, asker: &Asker) -> Vec<Value> {
+async fn listed_by(request: &ControlRequest<'_>, server: &str) -> Vec<Value> {
     let mut tasks = Vec::new();
     let reading = async {
         let mut params = "{}".to_owned();
         for _ in 0..defaults::TASK_PAGES_MAX {
-            let asking = desk.views.ask_about_task(server, task::LIST, &params, asker.holder());
-            let Ok(answer) = asking.await else { return };
+            let views = &request.service.views;
+            let answer = views.ask_about_task(server, task::LIST, &params, request.holder()).await;
+            let Ok(answer) = answer else { return };
             let page: Value = answer
                 .part(MessagePart::Result)
                 .and_then(|result| serde_json::from_str(result).ok())
@@ -109,62 +98,58 @@ async fn own(desk: &ControlService, server: &str, asker: &Asker) -> Vec<Value> {
             }
         }
     };
-    let _in_time = time::timeout(defaults::LIST_PATIENCE, reading).await;
+    let _in_time = time::timeout(defaults::LIST_TIMEOUT, reading).await;
     tasks
 }
 
 /// Answers `tasks/get`.
-pub(super) async fn get(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
-    match find(desk, params, (asker, ControlMethod::TasksGet)).await? {
-        Found::Ours(task) => {
-            let task = looked_at(desk, *task).await;
-            Ok(to_text(&task.to_operator_json(desk.calls.expiry())))
+pub(super) async fn get(request: &ControlRequest<'_>) -> MethodResult {
+    match find(request).await? {
+        FoundTask::Own(task) => {
+            let task = polled(request.service, *task).await;
+            Ok(own_task_json(request.service, &task))
         }
-        Found::Of { server, id } => ask(desk, &server, task::GET, &id, asker).await,
+        FoundTask::OfServer { server, id } => ask_server(request, &server, task::GET, &id).await,
     }
 }
 
+fn own_task_json(service: &ControlService, task: &TaskRecord) -> String {
+    to_text(&task.to_operator_json(service.task_driver.expiry()))
+}
+
 /// Answers `tasks/result`.
-pub(super) async fn result(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
-    let is_waiting = params.flag("wait")?;
-    let task = match find(desk, params, (asker, ControlMethod::TasksResult)).await? {
-        Found::Ours(task) => looked_at(desk, *task).await,
-        Found::Of { server, id } => return ask(desk, &server, task::RESULT, &id, asker).await,
+pub(super) async fn result(request: &ControlRequest<'_>) -> MethodResult {
+    let service = request.service;
+    let is_waiting = request.params.flag("wait")?;
+    let task = match find(request).await? {
+        FoundTask::Own(task) => polled(service, *task).await,
+        FoundTask::OfServer { server, id } => {
+            return ask_server(request, &server, task::RESULT, &id).await;
+        }
     };
-    let patience = desk.views.config().service.request_timeout;
+    let timeout = service.views.config().service.request_timeout;
     let task = match is_waiting && !task.status.has_ended() {
-        true => desk.calls.ended(&task.id, patience).await.unwrap_or(task),
+        true => service.task_driver.ended(&task.id, timeout).await.unwrap_or(task),
         false => task,
     };
     outcome(&task)
 }
 
 /// Answers `tasks/cancel`.
-pub(super) async fn cancel(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
-    let task = match find(desk, params, (asker, ControlMethod::TasksCancel)).await? {
-        Found::Ours(task) => *task,
-        Found::Of { server, id } => return ask(desk, &server, task::CANCEL, &id, asker).await,
+pub(super) async fn cancel(request: &ControlRequest<'_>) -> MethodResult {
+    let task = match find(request).await? {
+        FoundTask::Own(task) => *task,
+        FoundTask::OfServer { server, id } => {
+            return ask_server(request, &server, task::CANCEL, &id).await;
+        }
     };
     if task.status.has_ended() {
         return Err(ended(&task).into());
     }
-    let cancelled =
-        desk.calls.cancel(&task.id).await.map_err(|error| not_cancelled(&task, &error))?;
-    match cancelled {
+    let cancelled = request.service.task_driver.cancel(&task.id).await;
+    match cancelled.map_err(|error| not_cancelled(&task, &error))? {
         Some(task) if task.status == TaskStatus::Cancelled => {
-            Ok(to_text(&task.to_operator_json(desk.calls.expiry())))
+            Ok(own_task_json(request.service, &task))
         }
         // The task ended first.
         Some(task) => Err(ended(&task).into()),
@@ -173,64 +158,56 @@ pub(super) async fn cancel(
 }
 
 /// The task that a request names.
-enum Found {
+enum FoundTask {
     /// A task that metamcp started.
-    Ours(Box<TaskRecord>),
-    /// A task that the server may know.
-    Of {
-        /// The server.
-        server: String,
-        /// Its id at the server.
-        id: String,
-    },
+    Own(Box<TaskRecord>),
+    /// A task that the server may know, by its id there.
+    OfServer { server: String, id: String },
 }
 
-/// Returns the task that `asker` names in a request for this method.
+/// Returns the task that a request names.
 ///
 /// A server of this service must know metamcp's own id: the ids of servers may be guessable.
-async fn find(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    (asker, method): (&Asker, ControlMethod),
-) -> Result<Found, Box<RpcError>> {
+async fn find(request: &ControlRequest<'_>) -> Result<FoundTask, Box<RpcError>> {
+    let ControlRequest { service, params, requester } = request;
     let id: String = params.required("taskId")?;
     let server: Option<String> = params.optional("server")?;
-    if let Some(task) = desk.calls.find(server.as_deref(), &id) {
+    if let Some(task) = service.task_driver.find(server.as_deref(), &id) {
         if task.id != id {
-            desk.check_operator(asker, method).await?;
+            service.check_operator(requester, params.method).await?;
         }
-        return Ok(Found::Ours(Box::new(task)));
+        return Ok(FoundTask::Own(Box::new(task)));
     }
     let Some(server) = server else { return Err(unknown(&id).into()) };
-    desk.check_operator(asker, method).await?;
-    desk.views.of_server(&server).map_err(|error| error.to_operator())?;
+    service.check_operator(requester, params.method).await?;
+    service.views.server_view(&server).map_err(|error| error.to_operator())?;
     // A server without a connection would be started, and would not know the task.
-    match desk.views.is_connected(&server) {
-        Some(true) => Ok(Found::Of { server, id }),
+    match service.views.is_connected(&server) {
+        Some(true) => Ok(FoundTask::OfServer { server, id }),
         Some(false) | None => Err(unknown(&id).into()),
     }
 }
 
 /// Polls the server of a lost call first; returns the old state if it does not answer soon.
-async fn looked_at(desk: &ControlService, task: TaskRecord) -> TaskRecord {
+async fn polled(service: &ControlService, task: TaskRecord) -> TaskRecord {
     if task.status != TaskStatus::Unreachable {
         return task;
     }
-    let looking = desk.calls.poll_server(&task.id);
-    let looked = time::timeout(defaults::LIST_PATIENCE, looking).await.ok().flatten();
-    looked.or_else(|| desk.calls.get(&task.id)).unwrap_or(task)
+    let polling = service.task_driver.poll_server(&task.id);
+    let polled = time::timeout(defaults::LIST_TIMEOUT, polling).await.ok().flatten();
+    polled.or_else(|| service.task_driver.get(&task.id)).unwrap_or(task)
 }
 
 /// Asks a server about a task that metamcp did not start.
-async fn ask(
-    desk: &ControlService,
+async fn ask_server(
+    request: &ControlRequest<'_>,
     server: &str,
     method: &str,
     id: &str,
-    asker: &Asker,
 ) -> MethodResult {
     let params = json!({ "taskId": id }).to_string();
-    let answer = desk.views.ask_about_task(server, method, &params, asker.holder()).await;
+    let views = &request.service.views;
+    let answer = views.ask_about_task(server, method, &params, request.holder()).await;
     let answer = answer.map_err(|error| match error {
         // A server without tasks does not know this one either.
         CallError::Untranslatable { .. } => unknown(id),
@@ -238,62 +215,56 @@ async fn ask(
     })?;
     match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
         (Some(result), _) => Ok(result.to_owned()),
-        (None, error) => Err(told(error.unwrap_or("{}"), server, id).into()),
+        (None, error) => Err(failed(error.unwrap_or("{}"), server, id).into()),
     }
 }
 
 /// Returns the outcome of a call.
 fn outcome(task: &TaskRecord) -> MethodResult {
-    match (task.status, &task.outcome) {
-        (_, Some(TaskOutcome::Result(result))) => Ok(result.clone()),
-        (_, Some(TaskOutcome::Error(error))) => Err(told(error, &task.server, &task.id).into()),
+    let (id, status) = (&task.id, task.status);
+    let (code, name, message, remedy) = match (status, &task.outcome) {
+        (_, Some(TaskOutcome::Result(result))) => return Ok(result.clone()),
+        (_, Some(TaskOutcome::Error(error))) => {
+            return Err(failed(error, &task.server, id).into());
+        }
         (TaskStatus::Working | TaskStatus::InputRequired | TaskStatus::Unreachable, None) => {
-            let message =
-                format!("task `{}` is {}: it has no result yet", task.id, task.status.name());
-            let remedy = match task.status {
+            let remedy = match status {
                 TaskStatus::InputRequired => {
-                    "Its server waits for an answer that nobody can give here: cancel it with `tasks/cancel`, and make the call from a client that can be asked."
+                    "Its server waits for input that operators cannot give: cancel it with `tasks/cancel`, and call the tool from a client that can answer."
                 }
                 TaskStatus::Unreachable => {
-                    "Its server was lost: it is asked again when it is connected. See `servers/list`."
+                    "Its server is not connected: metamcp asks it again once it is. See `servers/list`."
                 }
-                TaskStatus::Working
-                | TaskStatus::Completed
-                | TaskStatus::Failed
-                | TaskStatus::Cancelled
-                | TaskStatus::UnknownOutcome => "Ask again later, or with `wait`: true.",
+                _ => "Ask again later, or with `wait`: true.",
             };
-            Err(about(
-                task,
-                RpcError::new(INVALID_PARAMS, "TASK_NOT_FINISHED", message).suggest(remedy),
-            )
-            .into())
+            let message = format!("task `{id}` is {}: it has no result yet", status.name());
+            (INVALID_PARAMS, "TASK_NOT_FINISHED", message, remedy)
         }
         (TaskStatus::Cancelled, None) => {
-            let message = format!("task `{}` was cancelled: it has no result", task.id);
-            let error = RpcError::new(INTERNAL_ERROR, "TASK_CANCELLED", message);
-            Err(about(task, error.suggest("Call the tool again if you want its result.")).into())
+            let message = format!("task `{id}` was cancelled: it has no result");
+            let remedy = "Call the tool again if you want its result.";
+            (INTERNAL_ERROR, "TASK_CANCELLED", message, remedy)
         }
         (TaskStatus::UnknownOutcome | TaskStatus::Completed | TaskStatus::Failed, None) => {
             let why = task.message.as_deref().unwrap_or("its result was not kept");
-            let message = format!("nobody knows what came of task `{}`: {why}", task.id);
-            let error = RpcError::new(INTERNAL_ERROR, "OUTCOME_UNKNOWN", message);
-            let remedy = "See what the tool has done before you call it again.";
-            Err(about(task, error.suggest(remedy)).into())
+            let message = format!("the outcome of task `{id}` is unknown: {why}");
+            let remedy = "Check what the tool did before you call it again.";
+            (INTERNAL_ERROR, "OUTCOME_UNKNOWN", message, remedy)
         }
-    }
+    };
+    Err(about(task, RpcError::new(code, name, message).suggest(remedy)).into())
 }
 
 /// Returns an error with the details of the task.
 fn about(task: &TaskRecord, error: RpcError) -> RpcError {
-    let (status, tool) = (task.status.name(), &task.tool);
+    let status = task.status.name();
     error.context(json!({
-        "taskId": task.id, "server": task.server, "tool": tool, "status": status,
+        "taskId": task.id, "server": task.server, "tool": task.tool, "status": status,
     }))
 }
 
 /// Returns the error of a failed call, or of a server's answer, as one of metamcp.
-fn told(error: &str, server: &str, id: &str) -> RpcError {
+fn failed(error: &str, server: &str, id: &str) -> RpcError {
     let found: Value = match error.len() <= defaults::ERROR_DETAIL_BYTES_MAX {
         true => serde_json::from_str(error).unwrap_or_default(),
         false => Value::Null,
@@ -301,19 +272,16 @@ fn told(error: &str, server: &str, id: &str) -> RpcError {
     let message = found["message"].as_str().unwrap_or("the task has failed");
     let code = found["code"].as_i64().unwrap_or(INTERNAL_ERROR);
     let remedy = found["data"]["suggestion"].as_str();
-    RpcError::new(code, "TASK_FAILED", crate::redact::sanitize(message))
-        .suggest(
-            remedy.unwrap_or(
-                "The words are those of the server: correct the arguments, or see its log.",
-            ),
-        )
+    let default = "The server itself reports this: correct the arguments, or read its log.";
+    RpcError::new(code, "TASK_FAILED", redact::sanitize(message))
+        .suggest(remedy.unwrap_or(default))
         .context(json!({ "taskId": id, "server": server, "data": found["data"] }))
 }
 
 fn unknown(id: &str) -> RpcError {
-    let shown = crate::redact::cut(id, defaults::SUGGESTION_BYTES_MAX);
+    let shown = redact::cut(id, defaults::SUGGESTION_BYTES_MAX);
     RpcError::new(INVALID_PARAMS, "TASK_NOT_FOUND", format!("there is no task `{shown}`"))
-        .suggest("See `tasks/list`: a task is forgotten some time after its end. Name its `server` if it was not begun here.")
+        .suggest("See `tasks/list`: a task is removed some time after its end. Name its `server` if metamcp did not start it.")
         .context(json!({ "taskId": shown }))
 }
 
@@ -323,10 +291,10 @@ fn ended(task: &TaskRecord) -> RpcError {
 }
 
 fn not_cancelled(task: &TaskRecord, error: &CancelError) -> RpcError {
-    let message = format!("task `{}` goes on: {}", task.id, chain(error));
+    let message = format!("task `{}` is not cancelled: {}", task.id, chain(error));
     let remedy = match error {
-        CancelError::Unasked(_) => "Cancel it again when its server is there.",
-        CancelError::Refused(_) => "Look at it with `tasks/get`: it may have ended.",
+        CancelError::Unasked(_) => "Cancel it again when its server is connected.",
+        CancelError::Refused(_) => "Check it with `tasks/get`: it may have ended.",
     };
     about(task, RpcError::new(INTERNAL_ERROR, "TASK_NOT_CANCELLED", message).suggest(remedy))
 }

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    Asker, ControlParams, ControlService, MethodResult,
-    listing::{self, each, entry, rendered, unavailable},
+    ControlParams, ControlRequest, MethodResult,
+    listing::{each, entry, rendered, unavailable},
     params::ParamKind,
 };
 use crate::{
@@ -36,7 +36,7 @@ impl ParamKind for RankingStrategy {
 
 /// The details of each tool of a list.
 #[derive(Clone, Copy)]
-enum Shown {
+enum ToolDetail {
     /// Its name, title and annotations.
     Name,
     /// Also its description and its schemas, to this depth.
@@ -45,7 +45,7 @@ enum Shown {
     Budget(usize),
 }
 
-impl Shown {
+impl ToolDetail {
     fn of(params: &ControlParams<'_>) -> Result<Self, Box<RpcError>> {
         let depth = params.optional("schemaDepth")?;
         let budget: Option<usize> = params.optional("schemaBudget")?;
@@ -58,20 +58,23 @@ impl Shown {
 }
 
 /// Answers `tools/list`.
-pub(super) async fn list(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let server: Option<String> = params.optional("server")?;
-    let (shown, is_reported) = (Shown::of(params)?, params.flag("report")?);
-    let listed = desk.views.operator_list(ListKind::Tools, server.as_deref()).await?;
+pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
+    let server: Option<String> = request.params.optional("server")?;
+    let detail = ToolDetail::of(&request.params)?;
+    let is_reported = request.params.flag("report")?;
+    let views = &request.service.views;
+    let listed = views.operator_list(ListKind::Tools, server.as_deref()).await?;
     let tools = each(&listed).map(|(server, item)| (server.clone(), item.clone())).collect();
     let unavailable = is_reported.then(|| unavailable(&listed));
-    Ok(rendered(&entries(&desk.views, tools, shown).await, unavailable, None))
+    Ok(rendered(&entries(views, tools, detail).await, unavailable, None))
 }
 
 /// Answers `tools/grep`.
-pub(super) async fn grep(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let pattern: String = params.required("pattern")?;
-    let (shown, is_reported) = (Shown::of(params)?, params.flag("report")?);
-    let limit: Option<usize> = params.optional("limit")?;
+pub(super) async fn grep(request: &ControlRequest<'_>) -> MethodResult {
+    let pattern: String = request.params.required("pattern")?;
+    let detail = ToolDetail::of(&request.params)?;
+    let is_reported = request.params.flag("report")?;
+    let limit: Option<usize> = request.params.optional("limit")?;
     let pattern = SearchPattern::new(&pattern).map_err(|error| {
         RpcError::new(INVALID_PARAMS, error.code(), error.to_string())
             .suggest(error.hint())
@@ -79,42 +82,41 @@ pub(super) async fn grep(desk: &ControlService, params: &ControlParams<'_>) -> M
     })?;
     // Looks for one more, to know whether there are more.
     let limit = limit.unwrap_or(usize::MAX - 1).clamp(1, usize::MAX - 1);
-    let found = desk.views.grep(pattern, limit).await?;
+    let found = request.service.views.grep(pattern, limit).await?;
     let tools = found.each().map(|(_, server, item)| (server.name.clone(), item.clone()));
-    let entries = entries(&desk.views, tools.collect(), shown).await;
+    let entries = entries(&request.service.views, tools.collect(), detail).await;
     let unavailable = is_reported.then(|| found.unavailable().to_string());
     Ok(rendered(&entries, unavailable, Some(found.has_more)))
 }
 
 /// Answers `tools/search`.
-pub(super) async fn search(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let query: String = params.required("query")?;
-    let server: Option<String> = params.optional("server")?;
-    let limit: Option<usize> = params.optional("limit")?;
-    let wish = FindQuery {
-        text: Some(&query),
+pub(super) async fn search(request: &ControlRequest<'_>) -> MethodResult {
+    let text: String = request.params.required("query")?;
+    let server: Option<String> = request.params.optional("server")?;
+    let limit: Option<usize> = request.params.optional("limit")?;
+    let query = FindQuery {
+        text: Some(&text),
         server: server.as_deref(),
-        strategy: params.optional("strategy")?,
+        strategy: request.params.optional("strategy")?,
         offset: 0,
         limit: limit.unwrap_or(defaults::DISCOVER_LIMIT).clamp(1, defaults::DISCOVER_LIMIT_MAX),
-        is_explained: params.flag("explain")?,
+        is_explained: request.params.flag("explain")?,
     };
-    let views = &desk.views;
-    let found = views
-        .find(Holder::SERVICE, views.known_tools(wish.server.or(wish.text)).await, &wish)
-        .await;
+    let views = &request.service.views;
+    let known = views.known_tools(query.server.or(query.text)).await;
+    let found = views.find(Holder::SERVICE, known, &query).await;
     Ok(found.map_err(|error| operator::to_rpc_error(&error))?.to_value().to_string())
 }
 
 /// Answers `tools/info`.
-pub(super) async fn info(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let wanted = requested_tool(params)?;
-    let path: Option<String> = params.optional("path")?;
-    let depth: Option<usize> = params.optional("schemaDepth")?;
-    let tool = desk.views.operator_tool(&wanted).await?;
+pub(super) async fn info(request: &ControlRequest<'_>) -> MethodResult {
+    let wanted = requested_tool(&request.params)?;
+    let path: Option<String> = request.params.optional("path")?;
+    let depth: Option<usize> = request.params.optional("schemaDepth")?;
+    let tool = request.service.views.operator_tool(&wanted).await?;
     let bytes = tool.item.json().len();
-    let described = move || described(&tool, path.as_deref(), depth);
-    desk.views.operator_compute(bytes, move |_| described()).await?
+    let describe = move |_: &StopFlag| described(&tool, path.as_deref(), depth);
+    request.service.views.operator_compute(bytes, describe).await?
 }
 
 /// Returns the definition of a tool with the requested part of its schema.
@@ -141,51 +143,49 @@ fn described(tool: &ResolvedTool, path: Option<&str>, depth: Option<usize>) -> M
 }
 
 /// Answers `tools/call`.
-pub(super) async fn call(
-    desk: &ControlService,
-    params: &ControlParams<'_>,
-    asker: &Asker,
-) -> MethodResult {
-    let wanted = requested_tool(params)?;
-    let timeout = match params.optional::<u64>("timeout")? {
-        Some(0) => return Err(params.invalid("timeout", "at least 1 ms")),
+pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
+    let wanted = requested_tool(&request.params)?;
+    let timeout = match request.params.optional::<u64>("timeout")? {
+        Some(0) => return Err(request.params.invalid("timeout", "at least 1 ms")),
         timeout => timeout.map(Duration::from_millis),
     };
-    let paths: Vec<String> = params.optional("fields")?.unwrap_or_default();
+    let paths: Vec<String> = request.params.optional("fields")?.unwrap_or_default();
     let fields = FieldSelection::parse(paths.iter().map(String::as_str)).map_err(|error| {
-        params.invalid("fields", &format!("a list of paths such as `rows[].name`: {error}"))
+        request.params.invalid("fields", &format!("a list of paths such as `rows[].name`: {error}"))
     })?;
     let call = operator::OperatorCall {
         tool: &wanted,
-        args: params.object("arguments")?.unwrap_or("{}"),
+        args: request.params.object("arguments")?.unwrap_or("{}"),
         timeout,
-        meta: params.meta()?,
-        holder: asker.holder(),
+        meta: request.params.meta()?,
+        holder: request.holder(),
     };
-    let begun = desk.views.operator_call(&call).await?;
-    let result = operator::finish(begun.exchange, asker.lines.as_ref()).await?;
+    let views = &request.service.views;
+    let prepared = views.operator_call(&call).await?;
+    let result = operator::finish(prepared.exchange, request.requester.lines.as_ref()).await?;
     let n_bytes = result.len();
-    let make_ready = move |stop: &StopFlag| {
+    let select_fields = move |stop: &StopFlag| {
         let result = fields.apply(&result, stop);
-        begun.warning.and_then(|words| with_note(&result, &words)).unwrap_or(result)
+        prepared.warning.and_then(|words| with_note(&result, &words)).unwrap_or(result)
     };
-    desk.views.operator_compute(n_bytes, make_ready).await
+    views.operator_compute(n_bytes, select_fields).await
 }
 
 /// Answers `tools/validate`.
-pub(super) async fn validate(desk: &ControlService, params: &ControlParams<'_>) -> MethodResult {
-    let wanted = requested_tool(params)?;
-    let args = params.object("arguments")?.unwrap_or("{}");
-    let tool = desk.views.operator_tool(&wanted).await?;
-    let (mut errors, mut doubts, mut unsupported) = (Vec::new(), Vec::new(), None);
-    match desk.views.operator_verdict(&tool, args).await {
+pub(super) async fn validate(request: &ControlRequest<'_>) -> MethodResult {
+    let wanted = requested_tool(&request.params)?;
+    let args = request.params.object("arguments")?.unwrap_or("{}");
+    let views = &request.service.views;
+    let tool = views.operator_tool(&wanted).await?;
+    let (mut errors, mut doubts, mut unchecked) = (Vec::new(), Vec::new(), None);
+    match views.operator_verdict(&tool, args).await {
         ArgumentVerdict::Fits => {}
         ArgumentVerdict::Wrong(misfit) => {
             errors.extend(misfit.problems.iter().map(ToString::to_string));
         }
         ArgumentVerdict::Doubtful(found) => doubts.extend(found.iter().map(ToString::to_string)),
         // The call would pass: the server decides.
-        ArgumentVerdict::Unchecked(reason) => unsupported = Some(reason.to_string()),
+        ArgumentVerdict::Unchecked(reason) => unchecked = Some(reason),
     }
     let warnings = warnings(tool.item.json());
     let mut warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
@@ -193,7 +193,7 @@ pub(super) async fn validate(desk: &ControlService, params: &ControlParams<'_>) 
     let mut result = ObjectMembers::default();
     result.set("valid", errors.is_empty().to_string());
     result.set("errors", json!(errors).to_string());
-    if let Some(reason) = unsupported {
+    if let Some(reason) = unchecked {
         warnings.push(format!("the arguments were not checked: {reason}"));
         result.set("unsupported", "true");
     }
@@ -235,19 +235,23 @@ fn short(item: &ListItem) -> ObjectMembers<'_> {
 
 /// Returns the entries of a list, each as JSON text. Schemas are read outside of the event loop:
 /// there may be thousands.
-async fn entries(views: &Views, tools: Vec<(ServerName, ListItem)>, shown: Shown) -> Vec<String> {
-    if matches!(shown, Shown::Name) {
-        let tools = tools.iter();
-        return tools.map(|(server, item)| named(server, &short(item))).collect();
+async fn entries(
+    views: &Views,
+    tools: Vec<(ServerName, ListItem)>,
+    detail: ToolDetail,
+) -> Vec<String> {
+    let names = |tools: &[(ServerName, ListItem)]| {
+        tools.iter().map(|(server, item)| named(server, &short(item))).collect()
+    };
+    if matches!(detail, ToolDetail::Name) {
+        return names(&tools);
     }
     let tools = Arc::new(tools);
     let reading = Arc::clone(&tools);
     let bytes = tools.iter().map(|(_, item)| item.json().len()).sum();
-    let entries = views.operator_compute(bytes, move |_| with_schemas(&reading, shown)).await;
+    let entries = views.operator_compute(bytes, move |_| with_schemas(&reading, detail)).await;
     // The names are useful without schemas, too.
-    entries.unwrap_or_else(|_| {
-        tools.iter().map(|(server, item)| named(server, &short(item))).collect()
-    })
+    entries.unwrap_or_else(|_| names(&tools))
 }
 
 fn named(server: &ServerName, tool: &ObjectMembers<'_>) -> String {
@@ -257,16 +261,16 @@ fn named(server: &ServerName, tool: &ObjectMembers<'_>) -> String {
 /// The members of a tool that are schemas.
 const SCHEMAS: [&str; 2] = ["inputSchema", "outputSchema"];
 
-fn with_schemas(tools: &[(ServerName, ListItem)], shown: Shown) -> Vec<String> {
+fn with_schemas(tools: &[(ServerName, ListItem)], detail: ToolDetail) -> Vec<String> {
     let schemas = tools.iter().map(|(_, item)| {
         let members = ObjectMembers::read(item.json()).unwrap_or_default();
         SCHEMAS.map(|name| serde_json::from_str(members.get(name)?).ok())
     });
     let schemas: Vec<[Option<Value>; 2]> = schemas.collect();
-    let depth = match shown {
-        Shown::Name => 0,
-        Shown::Depth(depth) => depth,
-        Shown::Budget(bytes_max) => {
+    let depth = match detail {
+        ToolDetail::Name => 0,
+        ToolDetail::Depth(depth) => depth,
+        ToolDetail::Budget(bytes_max) => {
             let all: Vec<&Value> = schemas.iter().flatten().flatten().collect();
             common_depth(&all, bytes_max)
         }
@@ -281,7 +285,7 @@ fn with_schemas(tools: &[(ServerName, ListItem)], shown: Shown) -> Vec<String> {
                 tool.set(name, collapsed(schema, depth).to_string());
             }
         }
-        listing::entry(server, "tool", &tool.to_string())
+        named(server, &tool)
     });
     each.collect()
 }

@@ -26,7 +26,7 @@ impl CommandChannel {
     /// Waits for the next command. Cancel safe.
     pub(super) async fn next(&mut self) -> ControlCommand {
         match self.receiver.recv().await {
-            Some(order) => order,
+            Some(command) => command,
             // The channel is closed: no command can come.
             None => std::future::pending().await,
         }
@@ -41,14 +41,14 @@ impl CommandChannel {
 
 impl Daemon {
     /// Executes a command, and returns whether it is the last one. Its sender may have gone.
-    pub(super) fn execute(&mut self, order: ControlCommand) -> bool {
-        match order {
-            ControlCommand::Reload { from, told } => {
-                let _gone = told.send(self.reload(from));
+    pub(super) fn execute(&mut self, command: ControlCommand) -> bool {
+        match command {
+            ControlCommand::Reload { from, reply } => {
+                let _gone = reply.send(self.reload(from));
                 false
             }
-            ControlCommand::Stop { told } => {
-                let _gone = told.send(());
+            ControlCommand::Stop { reply } => {
+                let _gone = reply.send(());
                 true
             }
         }

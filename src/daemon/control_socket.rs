@@ -46,34 +46,34 @@ pub fn default_socket() -> PathBuf {
 /// Returns the path of the control socket that the service creates itself, if it does.
 pub(super) fn own_path(inherited: &InheritedSockets, listen: &ListenConfig) -> Option<PathBuf> {
     let default = || inherited.is_empty().then(default_socket);
-    let asked = listen.control.clone().or_else(default);
-    asked.filter(|_| inherited.control.is_empty())
+    let path = listen.control.clone().or_else(default);
+    path.filter(|_| inherited.control.is_empty())
 }
 
 /// Takes the lock of the control socket at `path`. No other service has the socket while the lock
 /// is held.
-pub(super) async fn lock_alone(
+pub(super) async fn take_lock(
     path: &Path,
     group: Option<&str>,
 ) -> Result<InstanceLock, StartError> {
     make_directory(path, group)?;
     let lock = instance_lock::path_of(path);
-    let until = Instant::now() + defaults::PROBE_PATIENCE;
+    let until = Instant::now() + defaults::RUNNING_SERVICE_TIMEOUT;
     loop {
         let pid = match InstanceLock::take(&lock) {
             Ok(lock) => return Ok(lock),
             Err(LockError::Unusable(source)) => {
                 return Err(StartError::Lock { path: lock, source });
             }
-            Err(LockError::By(pid)) => pid,
+            Err(LockError::Held(pid)) => pid,
         };
         match probe(path).await {
-            Probed::Answers => return Err(StartError::Running { path: path.to_owned(), pid }),
+            ProbeResult::Answers => return Err(StartError::Running { path: path.to_owned(), pid }),
             // The other service may be about to end, or not ready to answer.
-            Probed::Silent | Probed::Nobody(_) if Instant::now() < until => {
+            ProbeResult::Silent | ProbeResult::NoProcess(_) if Instant::now() < until => {
                 time::sleep(defaults::LAUNCH_POLL).await;
             }
-            Probed::Silent | Probed::Nobody(_) => {
+            ProbeResult::Silent | ProbeResult::NoProcess(_) => {
                 return Err(StartError::Silent { path: path.to_owned(), pid });
             }
         }
@@ -82,43 +82,37 @@ pub(super) async fn lock_alone(
 
 /// Returns whether a service answers at a socket. Cancel safe.
 pub async fn answers(socket: &Path) -> bool {
-    matches!(probe(socket).await, Probed::Answers)
+    matches!(probe(socket).await, ProbeResult::Answers)
 }
 
 /// The state of the process behind a socket's file.
-enum Probed {
+enum ProbeResult {
     /// A service that answers.
     Answers,
     /// A process that accepts connections but does not answer.
     Silent,
     /// No process, with the error of the connection attempt.
-    Nobody(io::Error),
+    NoProcess(io::Error),
 }
 
 /// Asks the process behind a socket for its status.
-async fn probe(path: &Path) -> Probed {
+async fn probe(path: &Path) -> ProbeResult {
     let asking = socket_client::ask(path, "daemon/status", None);
-    match time::timeout(defaults::PROBE_PATIENCE, asking).await {
-        Ok(
-            Ok(_)
-            | Err(
-                ControlClientError::Refused(_)
-                | ControlClientError::Unreadable(_)
-                | ControlClientError::Oversized { .. },
-            ),
-        ) => Probed::Answers,
+    match time::timeout(defaults::RUNNING_SERVICE_TIMEOUT, asking).await {
         Ok(Err(ControlClientError::Unreachable { source, .. }))
             if source.kind() != io::ErrorKind::UnexpectedEof =>
         {
-            Probed::Nobody(source)
+            ProbeResult::NoProcess(source)
         }
         Ok(Err(ControlClientError::Unreachable { .. } | ControlClientError::Silent { .. }))
-        | Err(_) => Probed::Silent,
+        | Err(_) => ProbeResult::Silent,
+        // An answer of any kind.
+        Ok(_) => ProbeResult::Answers,
     }
 }
 
 /// Creates the directory of the control socket for the service's own user, and lets `group`, if
-/// any, pass through it. An existing directory stays as it is.
+/// any, pass through it. An existing directory is unchanged.
 ///
 /// # Errors
 ///
@@ -132,11 +126,11 @@ pub fn make_directory(path: &Path, group: Option<&str>) -> Result<(), StartError
     let user = rustix::process::geteuid();
     // The directory of another user under /tmp could hold anything.
     if owner != user.as_raw() && owner != 0 {
-        return Err(StartError::Foreign { path: directory.to_owned() });
+        return Err(StartError::ForeignDirectory { path: directory.to_owned() });
     }
     match group {
         // The group may pass through the directory without listing it.
-        Some(group) if is_new => let_in(directory, group, 0o710),
+        Some(group) if is_new => grant_group(directory, group, 0o710),
         Some(_) | None => Ok(()),
     }
 }
@@ -156,14 +150,16 @@ pub(super) async fn make_socket(
         }
         Ok(_) => match probe(path).await {
             // No process holds the lock, so the other service uses no locks.
-            Probed::Answers => {
+            ProbeResult::Answers => {
                 return Err(StartError::Running { path: path.to_owned(), pid: None });
             }
-            Probed::Silent => return Err(StartError::Silent { path: path.to_owned(), pid: None }),
-            Probed::Nobody(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            ProbeResult::Silent => {
+                return Err(StartError::Silent { path: path.to_owned(), pid: None });
+            }
+            ProbeResult::NoProcess(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 fs::remove_file(path).map_err(failed)?;
             }
-            Probed::Nobody(error) => return Err(failed(error)),
+            ProbeResult::NoProcess(error) => return Err(failed(error)),
         },
     }
     let listener = StdUnixListener::bind(path).map_err(failed)?;
@@ -171,8 +167,8 @@ pub(super) async fn make_socket(
         .map_err(|error| failed(error.into()))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
     if let Some(group) = group {
-        let_in(path, group, 0o660).inspect_err(|_| {
-            let _nobody_uses_it = fs::remove_file(path);
+        grant_group(path, group, 0o660).inspect_err(|_| {
+            let _unused = fs::remove_file(path);
         })?;
     }
     listener.set_nonblocking(true).map_err(failed)?;
@@ -180,12 +176,11 @@ pub(super) async fn make_socket(
 }
 
 /// Gives a file to `group` with these permissions.
-fn let_in(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
+fn grant_group(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
     let give = || {
-        let found = Group::from_name(group)?;
-        let found = found
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no such group"))?;
-        std::os::unix::fs::chown(path, None, Some(found.gid.as_raw()))?;
+        let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no such group");
+        let gid = Group::from_name(group)?.ok_or_else(missing)?.gid;
+        std::os::unix::fs::chown(path, None, Some(gid.as_raw()))?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
     };
     give().map_err(|source| StartError::Group { group: group.to_owned(), source })
@@ -196,7 +191,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_group_that_is_named_can_use_the_socket_and_no_other() {
+    async fn only_the_configured_group_gets_access_to_the_control_socket() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("made/control.sock");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;

@@ -7,9 +7,9 @@ use tokio::time::{self, Instant};
 use super::{listeners::Listeners, notify, signals::SignalStreams, stop_requests::StopRequests};
 use crate::{child, config::defaults, pool::Pool};
 
-/// Finishes `work`, the servers included, and removes the service's own socket. Another request to
-/// stop changes nothing. A third one within [`defaults::IMPATIENCE`] kills every descendant of this
-/// process and ends at once.
+/// Finishes `work`, the servers included, and removes the service's own socket. A second request to
+/// stop changes nothing. A third one within [`defaults::STOP_REPEAT_WINDOW`] kills every descendant
+/// of this process and ends at once.
 ///
 /// # Cancel safety
 ///
@@ -19,19 +19,19 @@ pub(super) async fn drain(
     listeners: &Listeners,
     work: impl Future<Output = ()>,
 ) {
-    let mut impatience = StopRequests::new(Instant::now());
+    let mut requests = StopRequests::new(Instant::now());
     let mut work = pin!(work);
     loop {
         tokio::select! {
             () = &mut work => break,
             () = signals.stop() => {
-                if impatience.note_request(Instant::now()) {
-                    tracing::warn!("asked to stop three times: every server is killed");
+                if requests.note_request(Instant::now()) {
+                    tracing::warn!("asked to stop three times: killing all servers");
                     child::kill_descendants();
                     break;
                 }
                 tracing::info!(
-                    "asked to stop again: running requests are finished first; to end at once, ask three times within 2 s"
+                    "asked to stop again: finishing running requests first; three requests within 2 s end the service at once"
                 );
             }
         }
@@ -46,8 +46,9 @@ pub(super) async fn drain(
 ///
 /// If dropped early, servers that are not yet closed continue.
 pub(super) async fn close(pool: &Pool) {
-    notify::stopping("closing servers", defaults::FAREWELL);
-    if time::timeout(defaults::FAREWELL, pool.close()).await.is_err() {
-        tracing::error!("some servers did not leave in time");
+    notify::stopping("closing servers", defaults::SERVERS_END_TIMEOUT);
+    if time::timeout(defaults::SERVERS_END_TIMEOUT, pool.close()).await.is_err() {
+        let limit = defaults::SERVERS_END_TIMEOUT;
+        tracing::error!("some servers did not end within {limit:?}");
     }
 }

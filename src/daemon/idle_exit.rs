@@ -10,27 +10,27 @@ use crate::status::Activity;
 #[derive(Debug)]
 pub(super) struct IdleTimer {
     since: Instant,
-    n_ever: u64,
+    n_total: u64,
 }
 
 impl IdleTimer {
     pub(super) fn new(now: Instant) -> Self {
-        Self { since: now, n_ever: 0 }
+        Self { since: now, n_total: 0 }
     }
 
-    /// Records the activity, and returns whether there was none for `patience`; never without one.
+    /// Records the activity, and returns whether there was none for `timeout`; never without one.
     pub(super) fn observe(
         &mut self,
         activity: Activity,
         now: Instant,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> bool {
         // A client may have come and gone since the last check.
-        if activity.n_now > 0 || activity.n_ever != self.n_ever {
-            (self.since, self.n_ever) = (now, activity.n_ever);
+        if activity.n_now > 0 || activity.n_total != self.n_total {
+            (self.since, self.n_total) = (now, activity.n_total);
             return false;
         }
-        patience.is_some_and(|patience| now.duration_since(self.since) >= patience)
+        timeout.is_some_and(|timeout| now.duration_since(self.since) >= timeout)
     }
 }
 
@@ -43,23 +43,23 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut idle = IdleTimer::new(start);
-        let mut look = |n_now, n_ever, seconds| {
-            let activity = Activity { n_now, n_ever };
+        let mut look = |n_now, n_total, seconds| {
+            let activity = Activity { n_now, n_total };
             idle.observe(activity, at(seconds), Some(Duration::from_secs(10)))
         };
         assert!(!look(0, 0, 9));
-        assert!(!look(1, 1, 11), "somebody is there");
+        assert!(!look(1, 1, 11), "a client is connected");
         assert!(!look(1, 1, 30));
         assert!(!look(0, 1, 39));
-        assert!(!look(0, 2, 40), "somebody was there between two looks");
+        assert!(!look(0, 2, 40), "a client came and went between two checks");
         assert!(!look(0, 2, 49));
         assert!(look(0, 2, 50));
     }
 
     #[test]
-    fn without_a_time_it_is_never_over() {
+    fn a_service_without_an_idle_timeout_never_exits() {
         let start = Instant::now();
         let later = start + Duration::from_secs(1_000_000);
-        assert!(!IdleTimer::new(start).observe(Activity { n_now: 0, n_ever: 0 }, later, None));
+        assert!(!IdleTimer::new(start).observe(Activity { n_now: 0, n_total: 0 }, later, None));
     }
 }

@@ -1,6 +1,6 @@
 //! The lock that allows one service per control socket, where no service manager does.
 //!
-//! Only the lock on the file counts: the kernel releases it when the process ends, in whatever way.
+//! Only the lock on the file counts: the kernel releases it when the process ends, however it ends.
 //! The number in the file is for people. It is reported only while the process that wrote it runs,
 //! as numbers are reused.
 
@@ -23,7 +23,7 @@ pub struct InstanceLock {
 #[derive(Debug)]
 pub enum LockError {
     /// Another process holds it, with this process id if known.
-    By(Option<u32>),
+    Held(Option<u32>),
     /// The file cannot be used.
     Unusable(io::Error),
 }
@@ -53,7 +53,7 @@ impl InstanceLock {
         let mut file = options.custom_flags(flags).open(path).map_err(LockError::Unusable)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(LockError::By(holder(&mut file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(LockError::Held(holder(&mut file))),
             Err(errno) => return Err(LockError::Unusable(errno.into())),
         }
         let pid = std::process::id();
@@ -66,7 +66,7 @@ impl InstanceLock {
     /// Clears the file, so that it no longer names this process.
     pub fn clean_up(&self) {
         if let Err(error) = self.file.set_len(0) {
-            tracing::debug!(%error, "the number of the process stays in the lock file");
+            tracing::debug!(%error, "cannot clear the lock file: {error}");
         }
     }
 }
@@ -93,27 +93,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_one_is_told_who_has_it_and_gets_it_when_that_one_has_gone() {
+    fn a_second_service_learns_the_holder_of_the_lock_and_gets_it_after_its_end() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("metamcp.lock");
-        let first = InstanceLock::take(&path).expect("nobody has it");
-        let Err(LockError::By(holder)) = InstanceLock::take(&path) else { panic!("it is taken") };
+        let first = InstanceLock::take(&path).expect("it is free");
+        let Err(LockError::Held(holder)) = InstanceLock::take(&path) else { panic!("it is held") };
         assert_eq!(holder, Some(std::process::id()));
         drop(first);
-        let again = InstanceLock::take(&path).expect("nobody has it any more");
+        let again = InstanceLock::take(&path).expect("it is free again");
         again.clean_up();
         assert_eq!(fs::read_to_string(&path).expect("readable"), "");
     }
 
     #[test]
-    fn a_number_that_is_anothers_by_now_is_not_told() {
+    fn a_reused_process_id_is_not_reported_as_the_holder() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("metamcp.lock");
-        let _held = InstanceLock::take(&path).expect("nobody has it");
+        let _held = InstanceLock::take(&path).expect("it is free");
         for content in [format!("{} 1", std::process::id()), "1 1".to_owned(), "x".to_owned()] {
             fs::write(&path, content).expect("written");
-            let Err(LockError::By(holder)) = InstanceLock::take(&path) else {
-                panic!("it is taken")
+            let Err(LockError::Held(holder)) = InstanceLock::take(&path) else {
+                panic!("it is held")
             };
             assert_eq!(holder, None);
         }
@@ -126,14 +126,14 @@ mod tests {
         // A process with that number runs: this one.
         let (pid, since) = (std::process::id(), started(std::process::id()).expect("it runs"));
         fs::write(&path, format!("{pid} {since}")).expect("written");
-        drop(InstanceLock::take(&path).expect("nobody has it"));
+        drop(InstanceLock::take(&path).expect("it is free"));
         std::os::unix::fs::symlink(&path, directory.path().join("link")).expect("linked");
         let linked = InstanceLock::take(&directory.path().join("link"));
         assert!(matches!(linked, Err(LockError::Unusable(_))), "{linked:?}");
     }
 
     #[test]
-    fn each_socket_has_its_own() {
+    fn each_control_socket_has_its_own_lock_file() {
         for (socket, lock) in [
             ("/run/metamcp/control.sock", "/run/metamcp/metamcp.lock"),
             ("/run/metamcp/second.sock", "/run/metamcp/second.lock"),

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::{
     StartError,
-    control_socket::{lock_alone, make_socket, own_path},
+    control_socket::{make_socket, own_path, take_lock},
     instance_lock::InstanceLock,
 };
 use crate::{
@@ -33,10 +33,10 @@ pub struct Listeners {
 }
 
 impl Listeners {
-    /// Takes the inherited sockets, and makes those that are missing.
+    /// Takes the inherited sockets, and creates the missing ones.
     ///
     /// Under a service manager that passes sockets, a control socket that it does not pass is
-    /// made only if `listen.control` asks for it. Cancel safe: opened sockets are closed, but the
+    /// created only if `listen.control` asks for it. Cancel safe: opened sockets are closed, but the
     /// file of a socket stays.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Listeners {
         // First of all: the lock decides between two services, not the port.
         let (own, group) = (own_path(&inherited, listen), listen.control_group.as_deref());
         let lock = match &own {
-            Some(path) => Some(lock_alone(path, group).await?),
+            Some(path) => Some(take_lock(path, group).await?),
             None => None,
         };
         let mut http = Vec::new();
@@ -114,7 +114,7 @@ impl Listeners {
             && inode_of(path) == Some(*inode)
             && let Err(error) = fs::remove_file(path)
         {
-            tracing::debug!(%error, "control socket not removed");
+            tracing::debug!(%error, "cannot remove the control socket `{}`: {error}", path.display());
         }
         if let Some(lock) = &self.lock {
             lock.clean_up();
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn clients_that_come_all_at_once_find_room_in_the_backlog() {
+    async fn the_backlog_has_room_for_many_simultaneous_clients() {
         let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("bound");
         let address = listener.local_addr().expect("bound");
         let connecting = tokio::task::spawn_blocking(move || {

@@ -24,12 +24,12 @@ use crate::{
 };
 
 impl Daemon {
-    /// Runs the main loop: signals, commands, status, watchdog. `shown` is the last status line.
-    pub(super) async fn watch_over(&mut self, mut shown: String) {
+    /// Runs the main loop: signals, commands, status, watchdog. `line` is the last status line.
+    pub(super) async fn run_main_loop(&mut self, mut line: String) {
         let mut heartbeat = time::interval(defaults::PULSE);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Half the timeout of the watchdog: the service must not be killed for one late beat.
-        let watchdog = notify::watchdog().map(|patience| patience / 2);
+        let watchdog = notify::watchdog().map(|timeout| timeout / 2);
         let mut fed = Instant::now();
         let mut idle = IdleTimer::new(fed);
         let mut returns = ReturnSchedule::new(fed);
@@ -40,14 +40,14 @@ impl Daemon {
                     StopSignal::Stop => return,
                     StopSignal::Reload => {
                         let _noted_in_the_status_line = self.reload(None);
-                        shown = self.status_line();
+                        line = self.status_line();
                     }
                 },
-                order = self.orders.next() => {
-                    if self.execute(order) {
+                command = self.commands.next() => {
+                    if self.execute(command) {
                         return;
                     }
-                    shown = self.status_line();
+                    line = self.status_line();
                 }
                 _ = heartbeat.tick() => orphan_reaper::reap(),
             }
@@ -56,20 +56,20 @@ impl Daemon {
             {
                 drop(task::spawn_blocking(resident_memory::return_memory));
             }
-            let patience = self.idle_exit();
-            if idle.observe(self.activity(), Instant::now(), patience) {
+            let timeout = self.idle_exit();
+            if idle.observe(self.activity(), Instant::now(), timeout) {
                 tracing::info!(
-                    patience = patience.map(tracing::field::debug),
-                    "nobody has used the service for its idle_exit: it exits"
+                    patience = timeout.map(tracing::field::debug),
+                    "no client used the service for its idle_exit: the service exits"
                 );
-                self.notice = Some("nobody used it: exits until it is needed".to_owned());
+                self.notice = Some("unused: exits until a client needs it".to_owned());
                 notify::status(&self.status_line());
                 return;
             }
-            let line = self.status_line();
-            if line != shown {
-                notify::status(&line);
-                shown = line;
+            let new_line = self.status_line();
+            if new_line != line {
+                notify::status(&new_line);
+                line = new_line;
             }
             if watchdog.is_some_and(|period| fed.elapsed() + defaults::PULSE >= period) {
                 let stuck = self.board.stuck();
@@ -77,7 +77,10 @@ impl Daemon {
                     notify::feed_watchdog();
                     fed = Instant::now();
                 } else {
-                    tracing::error!(?stuck, "a loop does not turn: the watchdog is not fed");
+                    tracing::error!(
+                        ?stuck,
+                        "event loops are stuck, so the watchdog is not fed: {stuck:?}"
+                    );
                 }
             }
         }
@@ -99,26 +102,30 @@ impl Daemon {
     pub(super) async fn shut_down(
         &mut self,
         stop: CancellationToken,
-        hurry: CancellationToken,
+        drain_deadline: CancellationToken,
         clients: TaskTracker,
     ) {
-        let Self { signals, views, orders, board, pool, listeners, .. } = self;
-        let patience = views.config().service.shutdown_timeout;
+        let Self { signals, views, commands, board, pool, listeners, .. } = self;
+        let timeout = views.config().service.shutdown_timeout;
         notify::stopping(
             "finishing running requests",
-            patience + defaults::HURRY + defaults::FAREWELL,
+            timeout + defaults::DRAIN_DEADLINE + defaults::SERVERS_END_TIMEOUT,
         );
         tracing::info!("stopping");
-        orders.close();
+        commands.close();
         board.serving(false);
         stop.cancel();
         clients.close();
         let orderly = async {
-            if time::timeout(patience, clients.wait()).await.is_err() {
-                tracing::warn!(n_connections = clients.len(), "requests are cut off");
+            if time::timeout(timeout, clients.wait()).await.is_err() {
+                let n_connections = clients.len();
+                tracing::warn!(
+                    n_connections,
+                    "requests on {n_connections} connections are cut off: they took over {timeout:?}"
+                );
             }
-            hurry.cancel();
-            let _cut_off = time::timeout(defaults::HURRY, clients.wait()).await;
+            drain_deadline.cancel();
+            let _cut_off = time::timeout(defaults::DRAIN_DEADLINE, clients.wait()).await;
             close(pool).await;
         };
         drain(signals, listeners, orderly).await;

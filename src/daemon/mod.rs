@@ -5,7 +5,7 @@
 //!                                             │◀─────────────────────────────────────┘
 //!                                             └── SIGTERM, daemon/stop, unused for idle_exit
 //!                                                  ─▶ STOPPING=1, stop accepting,
-//!                                                     drain, hurry, farewell
+//!                                                     drain, cut off, close servers
 //! ```
 
 use std::sync::{Arc, Weak};
@@ -71,9 +71,9 @@ pub struct Daemon {
     /// The calls that continue without their callers.
     tasks: Arc<TaskDriver>,
     /// The announcements of servers, until the task that handles them starts.
-    announced: Option<mpsc::Receiver<Announcement>>,
+    server_announcements: Option<mpsc::Receiver<Announcement>>,
     /// The announcements to clients, until the task that sends them starts.
-    told: Option<mpsc::Receiver<Announcement>>,
+    client_announcements: Option<mpsc::Receiver<Announcement>>,
     board: Arc<StatusBoard>,
     /// The certificate for new connections.
     tls: Arc<tls::CurrentTls>,
@@ -82,9 +82,9 @@ pub struct Daemon {
     liveness: Arc<Liveness>,
     listeners: Listeners,
     signals: SignalStreams,
-    orders: CommandChannel,
+    commands: CommandChannel,
     /// The control interface, once clients are served.
-    desk: Option<Arc<control::ControlService>>,
+    control: Option<Arc<control::ControlService>>,
     /// Information for operators that is appended to the status line.
     notice: Option<String>,
     /// A command started the service, and does not wait for its servers.
@@ -117,19 +117,15 @@ impl Daemon {
         let credentials = credentials_directory();
         let signer = SessionSigner::of_service(&config.listen.session, credentials.as_deref())?;
         let tasks = TaskTracker::new();
-        let (announcements, announced) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
-        let dialer = Dialer::new(credentials, tasks.clone(), announcements);
+        let (sender, server_announcements) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let dialer = Dialer::new(credentials, tasks.clone(), sender);
         let pool = Arc::new(Pool::new(dialer, &config));
         let sessions = SessionRegistry::new(Arc::clone(&pool), signer, &config.listen.session);
         sessions.set_notice_policy(&config.tools);
-        let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
-        let catalog = Catalog::new(
-            Arc::clone(&pool),
-            Arc::clone(&sessions),
-            tasks,
-            telling,
-            DiskCache::declared(&config.catalog.cache),
-        );
+        let (sender, client_announcements) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let cache = DiskCache::declared(&config.catalog.cache);
+        let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
+        let catalog = Catalog::new(slots, clients, tasks, sender, cache);
         let catalog = configured(catalog, &config);
         let liveness = Liveness::new();
         let board =
@@ -147,16 +143,16 @@ impl Daemon {
             provisioner,
             views,
             tasks,
-            announced: Some(announced),
-            told: Some(told),
+            server_announcements: Some(server_announcements),
+            client_announcements: Some(client_announcements),
             board,
             tls: Arc::new(tls::CurrentTls::new(identity)),
             token: Arc::new(bearer_token::CurrentToken::new(token)),
             liveness,
             listeners,
             signals,
-            orders: CommandChannel::new(),
-            desk: None,
+            commands: CommandChannel::new(),
+            control: None,
             notice: None,
             is_launched: false,
         })
@@ -184,12 +180,12 @@ impl Daemon {
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
         let mut is_warm = false;
-        let mut told = time::interval(defaults::WARM_UP_STATUS_PERIOD);
+        let mut status_ticks = time::interval(defaults::WARM_UP_STATUS_PERIOD);
         while !is_warm && !self.is_launched {
             tokio::select! {
                 biased;
                 () = &mut warm_up => is_warm = true,
-                _ = told.tick() => notify::status(&waiting_for(&self.pool.awaited())),
+                _ = status_ticks.tick() => notify::status(&waiting_for(&self.pool.awaited())),
                 signal = self.signals.next() => match signal {
                     StopSignal::Stop => {
                         return drain(&mut self.signals, &self.listeners, close(&self.pool)).await;
@@ -201,23 +197,23 @@ impl Daemon {
                 },
             }
         }
-        let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
-        let (clients, _) = self.accept(&stop, &hurry);
+        let (stop, drain_deadline) = (CancellationToken::new(), CancellationToken::new());
+        let (clients, _) = self.accept(&stop, &drain_deadline);
         clients.spawn(Arc::clone(&self.views).prime_catalog(stop.clone()));
         self.board.serving(true);
         let line = self.status_line();
         notify::ready(&line);
         tracing::info!(status = line, "serving");
         {
-            let watching = self.watch_over(line);
-            tokio::pin!(watching);
+            let main_loop = self.run_main_loop(line);
+            tokio::pin!(main_loop);
             tokio::select! {
-                () = &mut watching => {}
+                () = &mut main_loop => {}
                 // If it was not awaited above.
-                () = &mut warm_up, if !is_warm => watching.await,
+                () = &mut warm_up, if !is_warm => main_loop.await,
             }
         }
-        self.shut_down(stop, hurry, clients).await;
+        self.shut_down(stop, drain_deadline, clients).await;
     }
 
     /// Serves the chosen view to one client at the other end of `pipe`, until the client goes or a
@@ -226,7 +222,7 @@ impl Daemon {
     /// # Errors
     ///
     /// [`CallError`] if the chosen view cannot be served.
-    pub async fn run_for_one<R, W>(
+    pub async fn run_for_client<R, W>(
         mut self,
         choice: &Choice,
         pipe: ClientPipe<R, W>,
@@ -235,14 +231,14 @@ impl Daemon {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let (view, _) = self.views.chosen(choice)?;
+        let (view, _) = self.views.choose(choice)?;
         tokio::join!(child::terminate_orphans(), self.views.restore_catalog());
-        let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
-        let (clients, edge) = self.accept(&stop, &hurry);
+        let (stop, drain_deadline) = (CancellationToken::new(), CancellationToken::new());
+        let (clients, context) = self.accept(&stop, &drain_deadline);
         self.board.serving(true);
         {
             let pool = Arc::clone(&self.pool);
-            let serving = stdio_pipe::serve(edge, view, pipe);
+            let serving = stdio_pipe::serve(context, view, pipe);
             let warm_up = pool.warm_up();
             tokio::pin!(serving, warm_up);
             let mut is_warm = false;
@@ -253,10 +249,11 @@ impl Daemon {
                     signal = self.signals.next() => match signal {
                         StopSignal::Stop => {
                             stop.cancel();
-                            let patience = self.views.config().service.shutdown_timeout;
-                            if time::timeout(patience, &mut serving).await.is_err() {
-                                hurry.cancel();
-                                let _cut_off = time::timeout(defaults::HURRY, &mut serving).await;
+                            let timeout = self.views.config().service.shutdown_timeout;
+                            if time::timeout(timeout, &mut serving).await.is_err() {
+                                drain_deadline.cancel();
+                                let rest = defaults::DRAIN_DEADLINE;
+                                let _cut_off = time::timeout(rest, &mut serving).await;
                             }
                             break;
                         }
@@ -265,7 +262,7 @@ impl Daemon {
                 }
             }
         }
-        self.shut_down(stop, hurry, clients).await;
+        self.shut_down(stop, drain_deadline, clients).await;
         Ok(())
     }
 
@@ -273,38 +270,42 @@ impl Daemon {
     fn accept(
         &mut self,
         stop: &CancellationToken,
-        hurry: &CancellationToken,
+        drain_deadline: &CancellationToken,
     ) -> (TaskTracker, Arc<IngressContext>) {
         let clients = TaskTracker::new();
         let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
-        let token = Arc::clone(&self.token);
-        let edge =
-            IngressContext::new(views, board, token, stop.clone(), hurry.clone(), clients.clone());
-        if let (Some(announced), Some(told)) = (self.announced.take(), self.told.take()) {
+        let (token, deadline) = (Arc::clone(&self.token), drain_deadline.clone());
+        let context =
+            IngressContext::new(views, board, token, stop.clone(), deadline, clients.clone());
+        let announcements = (self.server_announcements.take(), self.client_announcements.take());
+        if let (Some(of_servers), Some(to_clients)) = announcements {
             let sessions = Arc::clone(self.views.sessions());
-            clients.spawn(Arc::clone(&self.views).run_announcements(announced, stop.clone()));
+            clients.spawn(Arc::clone(&self.views).run_announcements(of_servers, stop.clone()));
             clients.spawn(Arc::clone(&self.views).keep_catalog(stop.clone()));
-            clients.spawn(sessions.run(told, stop.clone()));
+            clients.spawn(sessions.run(to_clients, stop.clone()));
         }
-        clients.spawn(Arc::clone(&self.tasks).supervise(stop.clone(), hurry.clone()));
+        clients.spawn(Arc::clone(&self.tasks).supervise(stop.clone(), drain_deadline.clone()));
         for listener in std::mem::take(&mut self.listeners.http) {
             let pulse = self.liveness.pulse("http accept loop");
-            let (edge, tls, stop) = (Arc::clone(&edge), Arc::clone(&self.tls), stop.clone());
-            clients.spawn(ingress::serve(listener, edge, tls, pulse, stop, clients.clone()));
+            let (context, tls) = (Arc::clone(&context), Arc::clone(&self.tls));
+            let (stop, tasks) = (stop.clone(), clients.clone());
+            clients.spawn(ingress::serve(listener, context, tls, pulse, stop, tasks));
         }
         let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
-        let (calls, orders) = (Arc::clone(&self.tasks), self.orders.sender());
-        let (stop, hurry) = (stop.clone(), hurry.clone());
-        let parts = control::ControlParts { board, views, edge: Arc::clone(&edge), calls, orders };
-        let desk = control::ControlService::new(parts, stop, hurry, clients.clone());
-        let operators: Weak<dyn ControlDispatch> = Arc::<control::ControlService>::downgrade(&desk);
-        edge.set_control(operators);
+        let (task_driver, commands) = (Arc::clone(&self.tasks), self.commands.sender());
+        let ingress = Arc::clone(&context);
+        let parts = control::ControlParts { board, views, ingress, task_driver, commands };
+        let (stop, deadline) = (stop.clone(), drain_deadline.clone());
+        let service = control::ControlService::new(parts, stop, deadline, clients.clone());
+        let dispatch: Weak<dyn ControlDispatch> =
+            Arc::<control::ControlService>::downgrade(&service);
+        context.set_control(dispatch);
         for listener in std::mem::take(&mut self.listeners.control) {
             let pulse = self.liveness.pulse("control accept loop");
-            clients.spawn(control::serve(listener, Arc::clone(&desk), pulse));
+            clients.spawn(control::serve(listener, Arc::clone(&service), pulse));
         }
-        self.desk = Some(desk);
-        (clients, edge)
+        self.control = Some(service);
+        (clients, context)
     }
 
     fn status_line(&self) -> String {
@@ -347,10 +348,15 @@ mod tests {
         let unit = include_str!("../../systemd/metamcp.service");
         let allowed = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec="));
         let allowed = crate::config::duration::parse(allowed.expect("it is there"));
-        let worst = defaults::SHUTDOWN_TIMEOUT + defaults::HURRY + defaults::FAREWELL;
+        let worst =
+            defaults::SHUTDOWN_TIMEOUT + defaults::DRAIN_DEADLINE + defaults::SERVERS_END_TIMEOUT;
         assert!(allowed.expect("a duration") >= worst + Duration::from_secs(2), "{worst:?}");
         // A child that ends only when it is killed, and the rest of its output in the pipes.
-        let child = escalation::total_time() + defaults::AFTER_KILL + 6 * defaults::LAST_WORDS;
-        assert!(defaults::FAREWELL >= child && defaults::FAREWELL > defaults::GOODBYE_TIMEOUT);
+        let child =
+            escalation::total_time() + defaults::AFTER_KILL + 6 * defaults::PIPE_DRAIN_TIMEOUT;
+        assert!(
+            defaults::SERVERS_END_TIMEOUT >= child
+                && defaults::SERVERS_END_TIMEOUT > defaults::SESSION_END_TIMEOUT
+        );
     }
 }

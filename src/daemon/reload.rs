@@ -52,28 +52,19 @@ impl Daemon {
             Some(bytes) => self.source.load_read(path, bytes),
             None => check_file(path).and_then(|()| self.source.load()),
         };
-        let new = loaded.map(|loaded| loaded.config).inspect_err(|error| {
-            let text = chain(error);
-            tracing::error!(error = text, "configuration refused, the old one stays in force");
-        })?;
+        let new = loaded.map(|loaded| loaded.config);
+        let new = new.inspect_err(|error| log_refusal("configuration", error, None))?;
         // Loaded even if only these files have changed: a certificate is renewed in place.
         let credentials = credentials_directory();
         let identity =
-            TlsIdentity::load_configured(new.listen.tls.as_ref(), credentials.as_deref());
-        let identity = identity.inspect_err(|error| {
-            let (text, hint) = (chain(error), error.hint());
-            tracing::error!(error = text, hint, "certificate refused, all stays as it was");
-        })?;
-        let token = BearerToken::load_configured(new.listen.token.as_ref(), credentials.as_deref());
-        let token = token.inspect_err(|error| {
-            let (text, hint) = (chain(error), error.hint());
-            tracing::error!(error = text, hint, "token refused, all stays as it was");
-        })?;
+            TlsIdentity::load_configured(new.listen.tls.as_ref(), credentials.as_deref())
+                .inspect_err(|error| log_refusal("certificate", error, Some(error.hint())))?;
+        let token = BearerToken::load_configured(new.listen.token.as_ref(), credentials.as_deref())
+            .inspect_err(|error| log_refusal("token", error, Some(error.hint())))?;
         // The current addresses: others take effect with the next restart.
         for address in self.listeners.addresses() {
             new.listen.may_use(*address).inspect_err(|error| {
-                let (error, hint) = (error.to_string(), error.hint());
-                tracing::error!(error, hint, "configuration refused, the old one stays in force");
+                log_refusal("configuration", error, Some(error.hint()));
             })?;
         }
         let old = self.views.config();
@@ -82,11 +73,11 @@ impl Daemon {
         super::budget_for(&new);
         if self.tls.replace(identity) {
             let tls = new.listen.tls.is_some();
-            tracing::info!(tls, "another certificate for new connections");
+            tracing::info!(tls, "new connections get another certificate");
         }
         if self.token.replace(token) {
             let token = new.listen.token.is_some();
-            tracing::info!(token, "another token for new requests");
+            tracing::info!(token, "new requests need another token");
         }
         let new = Arc::new(new);
         let diff = self.provisioner.reload(&new, old.service.max_total_timeout);
@@ -105,16 +96,26 @@ impl Daemon {
     }
 }
 
+/// Logs the reason why the old configuration stays in force.
+fn log_refusal(subject: &str, error: &dyn std::error::Error, hint: Option<&str>) {
+    let text = chain(error);
+    tracing::error!(
+        error = text,
+        hint,
+        "{subject} refused, the old configuration stays in force: {text}"
+    );
+}
+
 /// Logs the changes that only a restart applies.
 fn warn_of_restart(old: &Config, new: &Config) {
     if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
-        tracing::warn!("new addresses take effect with the next restart");
+        tracing::warn!("the new addresses take effect with the next restart");
     }
     if new.listen.session.key != old.listen.session.key {
-        tracing::warn!("another key for session ids takes effect with the next restart");
+        tracing::warn!("the new key for session ids takes effect with the next restart");
     }
     if new.catalog.cache != old.catalog.cache {
-        tracing::warn!("another directory for cached lists takes effect with the next restart");
+        tracing::warn!("the new directory for cached lists takes effect with the next restart");
     }
 }
 
@@ -126,6 +127,6 @@ fn check_file(path: &Path) -> Result<(), LoadError> {
     if found.is_file() && found.len() <= defaults::CONFIG_BYTES_MAX {
         return Ok(());
     }
-    let text = "it is no regular file, or larger than any configuration";
+    let text = format!("it is not a regular file of at most {} bytes", defaults::CONFIG_BYTES_MAX);
     Err(failed(io::Error::new(io::ErrorKind::InvalidInput, text)))
 }

@@ -7,10 +7,10 @@ use crate::{
     session::signing_key::SessionKeyError,
 };
 
-/// A process id, as a message shows it.
-struct Shown(Option<u32>);
+/// A process id in a message.
+struct PidSuffix(Option<u32>);
 
-impl fmt::Display for Shown {
+impl fmt::Display for PidSuffix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.map_or(Ok(()), |pid| write!(f, " (pid {pid})"))
     }
@@ -20,7 +20,7 @@ impl fmt::Display for Shown {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The TCP address cannot be listened on.
-    #[error("listen on {address}")]
+    #[error("cannot listen on {address}")]
     Http {
         /// The address.
         address: SocketAddr,
@@ -28,7 +28,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// Another service already answers.
-    #[error("another metamcp{} already answers at `{}`", Shown(*pid), path.display())]
+    #[error("another metamcp{} already answers at `{}`", PidSuffix(*pid), path.display())]
     Running {
         /// The socket.
         path: PathBuf,
@@ -37,8 +37,8 @@ pub enum StartError {
     },
     /// Another service exists, but does not answer.
     #[error(
-        "another metamcp{} is there, and does not answer at `{}` within {} s: it starts, stops or hangs",
-        Shown(*pid), path.display(), defaults::PROBE_PATIENCE.as_secs()
+        "another metamcp{} does not answer at `{}` within {} s: it is starting, stopping or hanging",
+        PidSuffix(*pid), path.display(), defaults::RUNNING_SERVICE_TIMEOUT.as_secs()
     )]
     Silent {
         /// The socket.
@@ -47,7 +47,7 @@ pub enum StartError {
         pid: Option<u32>,
     },
     /// The lock file cannot be used.
-    #[error("lock `{}`", path.display())]
+    #[error("cannot lock `{}`", path.display())]
     Lock {
         /// The file.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The control socket cannot be created.
-    #[error("make the control socket `{}`", path.display())]
+    #[error("cannot create the control socket `{}`", path.display())]
     Control {
         /// The socket.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The group cannot get access to the control socket.
-    #[error("let the group `{group}` use the control socket")]
+    #[error("cannot give the group `{group}` access to the control socket")]
     Group {
         /// The group.
         group: String,
@@ -71,25 +71,25 @@ pub enum StartError {
         source: io::Error,
     },
     /// The path of the control socket holds another kind of file.
-    #[error("`{}` is there already, and is not a socket", path.display())]
+    #[error("`{}` exists and is not a socket", path.display())]
     NotASocket {
         /// The path.
         path: PathBuf,
     },
     /// The directory of the control socket belongs to another user.
-    #[error("the directory `{}` is not ours", path.display())]
-    Foreign {
+    #[error("the directory `{}` belongs to another user", path.display())]
+    ForeignDirectory {
         /// The directory.
         path: PathBuf,
     },
-    /// An address would be open to everybody.
+    /// An address would be open to all clients.
     #[error(transparent)]
     Exposed(#[from] ExposedListener),
     /// An inherited socket cannot be used.
-    #[error("use an inherited socket")]
+    #[error("cannot use an inherited socket")]
     Inherited(#[source] io::Error),
     /// Signals cannot be caught.
-    #[error("catch signals")]
+    #[error("cannot catch signals")]
     Signals(#[source] io::Error),
     /// The key for session ids cannot be used.
     #[error(transparent)]
@@ -101,19 +101,21 @@ impl StartError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Http { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
-                "Another program listens there, perhaps metamcp itself: see `metamcp status`, or set `listen.http`."
+                "Another program listens there, perhaps another metamcp: run `metamcp status`, or set `listen.http`."
             }
             Self::Http { .. } => "Check `listen.http`.",
             Self::Running { .. } => {
-                "See `metamcp status`, or set `listen.control` and `listen.http` for a second one."
+                "Run `metamcp status`, or set `listen.control` and `listen.http` for a second service."
             }
             Self::Silent { .. } => {
-                "Wait a moment and see `metamcp status`; end one that hangs with `kill`."
+                "Wait a moment and run `metamcp status`. If the other service hangs, end it with `kill`."
             }
             Self::Control { .. }
             | Self::Lock { .. }
             | Self::NotASocket { .. }
-            | Self::Foreign { .. } => "Set `listen.control` to a path in a directory of your own.",
+            | Self::ForeignDirectory { .. } => {
+                "Set `listen.control` to a path in a directory of your own."
+            }
             Self::Group { .. } => {
                 "Create the group, and put the user of the service into it, or unset `listen.control_group`."
             }

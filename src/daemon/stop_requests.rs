@@ -2,10 +2,10 @@
 
 use tokio::time::Instant;
 
-use crate::config::defaults::IMPATIENCE;
+use crate::config::defaults::STOP_REPEAT_WINDOW;
 
 /// The requests to stop. A second one changes nothing: running requests are finished. A third one
-/// within [`IMPATIENCE`] of the first means that the operator does not want to wait.
+/// within [`STOP_REPEAT_WINDOW`] of the first means that the operator does not want to wait.
 #[derive(Debug)]
 pub(super) struct StopRequests {
     before_last: Option<Instant>,
@@ -18,9 +18,9 @@ impl StopRequests {
         Self { before_last: None, last: now }
     }
 
-    /// Records another request, and returns whether it is the third within [`IMPATIENCE`].
+    /// Records another request, and returns whether it is the third within [`STOP_REPEAT_WINDOW`].
     pub(super) fn note_request(&mut self, now: Instant) -> bool {
-        let is_third = self.before_last.is_some_and(|first| now <= first + IMPATIENCE);
+        let is_third = self.before_last.is_some_and(|first| now <= first + STOP_REPEAT_WINDOW);
         self.before_last = Some(std::mem::replace(&mut self.last, now));
         is_third
     }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_third_request_within_two_seconds_is_impatience() {
+    async fn the_third_stop_request_within_two_seconds_is_recognised() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut quick = StopRequests::new(start);

@@ -11,18 +11,19 @@ use std::{
 };
 
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
+    ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-        CustomResult, Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-        ServerConfig, Tool, ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
+        ListToolsResult, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
     },
-    service::RequestContext,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
-use super::tool::{self, DemoArguments};
+use super::{
+    Demo,
+    tool::{self, DemoArguments, DemoContext, ListCursor, Reply, succeeded},
+};
 
 /// The largest offset from UTC in either direction, in minutes: fourteen hours.
 const OFFSET_MINUTES_MAX: i64 = 14 * 60;
@@ -41,71 +42,57 @@ impl ClockServer {
         Self { tools: tools(), started: Instant::now(), n_calls: AtomicU64::new(0) }
     }
 
-    fn now(mut arguments: DemoArguments) -> Result<CallToolResult, ErrorData> {
+    fn now(mut arguments: DemoArguments) -> Reply<CallToolResult> {
         let range = -OFFSET_MINUTES_MAX..=OFFSET_MINUTES_MAX;
         let offset_minutes = arguments.integer_or("timezone_offset_minutes", range, 0)?;
         let unix_ms = unix_ms(SystemTime::now());
         let time = rfc3339(unix_ms, offset_minutes);
-        Ok(told(
-            time.clone(),
-            json!({
-                "time": time,
-                "timezone_offset_minutes": offset_minutes,
-                "unix_ms": unix_ms,
-            }),
-        ))
+        let data = json!({
+            "time": time, "timezone_offset_minutes": offset_minutes, "unix_ms": unix_ms,
+        });
+        Ok(succeeded(time, data))
     }
 
     fn uptime(&self) -> CallToolResult {
         let uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        told(format!("up for {uptime_ms} ms"), json!({ "uptime_ms": uptime_ms }))
+        succeeded(format!("up for {uptime_ms} ms"), json!({ "uptime_ms": uptime_ms }))
     }
 
     fn whoami(n_calls: u64) -> CallToolResult {
         let pid = std::process::id();
-        told(
-            format!("process {pid}, call {n_calls} since its start"),
-            json!({ "pid": pid, "calls": n_calls }),
-        )
+        let text = format!("process {pid}, call {n_calls} since its start");
+        succeeded(text, json!({ "pid": pid, "calls": n_calls }))
     }
 }
 
 impl ServerHandler for ClockServer {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("metamcp-demo-clock", env!("CARGO_PKG_VERSION")))
-            .with_instructions("Tells the time. `whoami` shows that all clients share one process.")
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let instructions = "Tells the time. `whoami` shows that all clients share one process.";
+        tool::config(Demo::Clock, capabilities, instructions)
     }
 
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, _: ListCursor, _: DemoContext) -> Reply<ListToolsResult> {
         Ok(ListToolsResult::with_all_items(self.tools.clone()))
     }
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+        call: CallToolRequestParams,
+        _: DemoContext,
+    ) -> Reply<CallToolResponse> {
         let n_calls = self.n_calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let tool = tool::find(&self.tools, &request.name)?;
-        let arguments = DemoArguments::check(tool, request.arguments)?;
-        match tool.name.as_ref() {
-            "now" => Self::now(arguments).map(CallToolResponse::from),
-            "uptime" => Ok(self.uptime().into()),
-            _ => Ok(Self::whoami(n_calls).into()),
-        }
+        let (tool, arguments) = tool::accept(&self.tools, call)?;
+        let result = match tool {
+            "now" => Self::now(arguments)?,
+            "uptime" => self.uptime(),
+            _ => Self::whoami(n_calls),
+        };
+        Ok(result.into())
     }
 
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        Err(tool::unreadable(&request))
+    async fn on_custom_request(&self, other: CustomRequest, _: DemoContext) -> Reply<CustomResult> {
+        Err(tool::unreadable(&other))
     }
 }
 
@@ -114,7 +101,7 @@ fn tools() -> Vec<Tool> {
     let read_only = |tool: Tool| {
         tool.with_annotations(ToolAnnotations::new().read_only(true).open_world(false))
     };
-    let offset = tool::object(json!({
+    let offset = json!({
         "timezone_offset_minutes": {
             "type": "integer",
             "minimum": -OFFSET_MINUTES_MAX,
@@ -122,18 +109,15 @@ fn tools() -> Vec<Tool> {
             "default": 0,
             "description": "Minutes east of UTC; 0 is UTC.",
         },
-    }));
-    let moment = tool::object(json!({
+    });
+    let moment = json!({
         "time": { "type": "string", "format": "date-time" },
         "timezone_offset_minutes": { "type": "integer" },
         "unix_ms": { "type": "integer" },
-    }));
-    let uptime = tool::object(json!({ "uptime_ms": { "type": "integer", "minimum": 0 } }));
-    let identity = tool::object(json!({
-        "pid": { "type": "integer" },
-        "calls": { "type": "integer", "minimum": 1 },
-    }));
-    let none = || tool::object(json!({}));
+    });
+    let uptime = json!({ "uptime_ms": { "type": "integer", "minimum": 0 } });
+    let identity =
+        json!({ "pid": { "type": "integer" }, "calls": { "type": "integer", "minimum": 1 } });
     vec![
         read_only(tool::describe(
             "now",
@@ -146,28 +130,21 @@ fn tools() -> Vec<Tool> {
         read_only(tool::describe(
             "uptime",
             "Uptime",
-            "Returns for how many milliseconds this process has been running.",
-            none(),
+            "Returns the milliseconds since this process started.",
+            json!({}),
             &[],
             uptime,
         )),
         read_only(tool::describe(
             "whoami",
             "Process identity",
-            "Returns the process id and how many tool calls the process has received, this one \
-             included. All clients of a shared server see the same process and one common count.",
-            none(),
+            "Returns the process id and the number of tool calls that the process has received, \
+             including this one. All clients of a shared server see the same process and count.",
+            json!({}),
             &[],
             identity,
         )),
     ]
-}
-
-/// Returns a result with `text` for users and `data` for programs.
-fn told(text: String, data: Value) -> CallToolResult {
-    let mut result = CallToolResult::structured(data);
-    result.content = vec![ContentBlock::text(text)];
-    result
 }
 
 /// Returns milliseconds since 1970, negative for a clock set before that.
@@ -237,13 +214,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn now_tells_text_and_the_same_time_as_data() {
+    async fn now_returns_the_same_time_as_text_and_as_data() {
         let served = ServedDemo::new(Demo::Clock).await;
 
-        let told = served.call("now", json!({ "timezone_offset_minutes": 90 })).await.unwrap();
+        let result = served.call("now", json!({ "timezone_offset_minutes": 90 })).await.unwrap();
 
-        let data = told.structured_content.unwrap();
-        assert_eq!(told.content[0].as_text().unwrap().text, data["time"]);
+        let data = result.structured_content.unwrap();
+        assert_eq!(result.content[0].as_text().unwrap().text, data["time"]);
         assert!(data["time"].as_str().unwrap().ends_with("+01:30"), "{data}");
     }
 
@@ -270,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_tool_says_that_it_only_reads() {
+    async fn every_tool_of_the_clock_is_read_only() {
         for tool in tools() {
             assert_eq!(tool.annotations.unwrap().read_only_hint, Some(true), "{}", tool.name);
         }

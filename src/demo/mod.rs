@@ -111,7 +111,7 @@ pub struct UnknownDemo {
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// The client did not complete the MCP handshake.
-    #[error("shake hands with the client of demo server `{demo}`")]
+    #[error("demo server `{demo}` has no client: the MCP handshake failed")]
     Handshake {
         /// The server that was running.
         demo: Demo,
@@ -119,7 +119,7 @@ pub enum DemoError {
         source: Box<ServerInitializeError>,
     },
     /// The task that serves the connection panicked.
-    #[error("serve demo server `{demo}`")]
+    #[error("demo server `{demo}` stopped early")]
     Stopped {
         /// The server that was running.
         demo: Demo,

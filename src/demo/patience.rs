@@ -13,19 +13,21 @@ use std::{
 };
 
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
+    ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-        CustomResult, Implementation, ListToolsResult, PaginatedRequestParams,
-        ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
+        ListToolsResult, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
+        ToolAnnotations,
     },
-    service::RequestContext,
 };
 use serde_json::json;
 use tokio::time;
 use tokio_util::sync::CancellationToken;
 
-use super::tool::{self, DemoArguments};
+use super::{
+    Demo,
+    tool::{self, DemoArguments, DemoContext, ListCursor, Reply, failed},
+};
 
 /// The highest number to count to.
 const COUNT_MAX: u32 = 10_000;
@@ -53,8 +55,8 @@ impl PatienceServer {
     async fn count(
         &self,
         mut arguments: DemoArguments,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+        context: &DemoContext,
+    ) -> Reply<CallToolResult> {
         let to = bounded(&mut arguments, "to", 1, COUNT_MAX)?;
         let interval_ms = bounded(&mut arguments, "interval_ms", 0, INTERVAL_MS_MAX)?;
         let Some(_running) = Running::enter(self, &context.ct) else {
@@ -66,7 +68,7 @@ impl PatienceServer {
         tokio::select! {
             biased; // A count that has ended must not take another step.
             () = context.ct.cancelled() => Ok(failed("the count was cancelled".to_owned())),
-            () = self.closing.cancelled() => Ok(failed("the client has left".to_owned())),
+            () = self.closing.cancelled() => Ok(failed("the client disconnected".to_owned())),
             () = steps(to, interval, context) => {
                 Ok(CallToolResult::structured(json!({ "counted": to })))
             }
@@ -86,42 +88,30 @@ impl PatienceServer {
 
 impl ServerHandler for PatienceServer {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new(
-                "metamcp-demo-patience",
-                env!("CARGO_PKG_VERSION"),
-            ))
-            .with_instructions("Counts slowly. Pass a progress token to watch; cancel to stop.")
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let instructions = "Counts slowly. Pass a progress token to watch; cancel to stop.";
+        tool::config(Demo::Patience, capabilities, instructions)
     }
 
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, _: ListCursor, _: DemoContext) -> Reply<ListToolsResult> {
         Ok(ListToolsResult::with_all_items(self.tools.clone()))
     }
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let tool = tool::find(&self.tools, &request.name)?;
-        let arguments = DemoArguments::check(tool, request.arguments)?;
-        let result = match tool.name.as_ref() {
+        call: CallToolRequestParams,
+        context: DemoContext,
+    ) -> Reply<CallToolResponse> {
+        let (tool, arguments) = tool::accept(&self.tools, call)?;
+        let result = match tool {
             "count" => self.count(arguments, &context).await?,
             _ => self.cancelled(),
         };
         Ok(result.into())
     }
 
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        Err(tool::unreadable(&request))
+    async fn on_custom_request(&self, other: CustomRequest, _: DemoContext) -> Reply<CustomResult> {
+        Err(tool::unreadable(&other))
     }
 }
 
@@ -175,7 +165,7 @@ impl Drop for Running<'_> {
 }
 
 /// Counts up to `to`, with a pause before each number, and reports each one.
-async fn steps(to: u32, interval: Duration, context: &RequestContext<RoleServer>) {
+async fn steps(to: u32, interval: Duration, context: &DemoContext) {
     let token = context.meta.get_progress_token();
     for number in 1..=to {
         // A timer rounds up to a millisecond, even for a duration of zero.
@@ -188,18 +178,13 @@ async fn steps(to: u32, interval: Duration, context: &RequestContext<RoleServer>
             .with_message(format!("{number} of {to}"));
         // Awaiting the write keeps progress in order.
         if let Err(error) = context.peer.notify_progress(progress).await {
-            tracing::debug!(error = %error, "report progress");
+            tracing::debug!(error = %error, "cannot report progress to the client: {error}");
         }
     }
 }
 
 /// Takes a required whole number between `least` and `most`.
-fn bounded(
-    arguments: &mut DemoArguments,
-    name: &str,
-    least: u32,
-    most: u32,
-) -> Result<u32, ErrorData> {
+fn bounded(arguments: &mut DemoArguments, name: &str, least: u32, most: u32) -> Reply<u32> {
     let range = i64::from(least)..=i64::from(most);
     let number = arguments.integer_or(name, range, i64::from(least))?;
     Ok(u32::try_from(number).unwrap_or(most))
@@ -207,7 +192,7 @@ fn bounded(
 
 /// Returns the descriptions of the two tools.
 fn tools() -> Vec<Tool> {
-    let limits = tool::object(json!({
+    let limits = json!({
         "to": {
             "type": "integer",
             "minimum": 1,
@@ -220,7 +205,7 @@ fn tools() -> Vec<Tool> {
             "maximum": INTERVAL_MS_MAX,
             "description": "Pause before each number in milliseconds.",
         },
-    }));
+    });
     let hints = || ToolAnnotations::new().read_only(true).open_world(false);
     vec![
         tool::describe(
@@ -230,27 +215,22 @@ fn tools() -> Vec<Tool> {
              token. Stops at once when the call is cancelled.",
             limits,
             &["to", "interval_ms"],
-            tool::object(json!({ "counted": { "type": "integer" } })),
+            json!({ "counted": { "type": "integer" } }),
         )
         .with_annotations(hints()),
         tool::describe(
             "cancelled",
             "Cancelled counts",
-            "Returns how many counts were cancelled since the start and how many are running.",
-            tool::object(json!({})),
+            "Returns the number of counts that were cancelled since the start or are running.",
+            json!({}),
             &[],
-            tool::object(json!({
+            json!({
                 "cancelled": { "type": "integer", "minimum": 0 },
                 "running": { "type": "integer", "minimum": 0 },
-            })),
+            }),
         )
         .with_annotations(hints()),
     ]
-}
-
-/// Returns a tool error.
-fn failed(message: String) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(message)])
 }
 
 #[cfg(test)]

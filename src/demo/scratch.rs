@@ -10,22 +10,23 @@ use std::{
 };
 
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
+    ErrorData, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-        CustomResult, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
-        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, Prompt, PromptArgument, PromptMessage, ProtocolVersion,
-        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
-        ResourceContents, ResourceTemplate, Role, ServerCapabilities, ServerConfig, Tool,
-        ToolAnnotations,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
+        GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt, PromptArgument,
+        PromptMessage, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+        ReadResourceResult, Resource, ResourceContents, ResourceTemplate, Role, ServerCapabilities,
+        ServerConfig, Tool, ToolAnnotations,
     },
-    service::RequestContext,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::tool::{self, DemoArguments};
+use super::{
+    Demo,
+    tool::{self, DemoArguments, DemoContext, ListCursor, Reply, failed, succeeded},
+};
 
 /// The largest number of entries.
 const ENTRIES_MAX: usize = 1_000;
@@ -62,8 +63,8 @@ impl ScratchServer {
     async fn put(
         &self,
         mut arguments: DemoArguments,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+        context: &DemoContext,
+    ) -> Reply<CallToolResult> {
         let key = key(&mut arguments)?;
         let value = arguments.text("value")?;
         let n_bytes = value.len();
@@ -84,26 +85,24 @@ impl ScratchServer {
         if !is_replaced {
             self.announce_change(context).await;
         }
-        Ok(CallToolResult::structured(
-            json!({ "key": key, "bytes": n_bytes, "replaced": is_replaced }),
-        ))
+        let data = json!({ "key": key, "bytes": n_bytes, "replaced": is_replaced });
+        Ok(CallToolResult::structured(data))
     }
 
-    fn get(&self, mut arguments: DemoArguments) -> Result<CallToolResult, ErrorData> {
+    fn get(&self, mut arguments: DemoArguments) -> Reply<CallToolResult> {
         let key = key(&mut arguments)?;
         let Some(value) = self.entries().get(&key).cloned() else {
-            return Ok(failed(format!("no entry `{key}`: tool `keys` lists what there is")));
+            return Ok(failed(format!("there is no entry `{key}`: tool `keys` lists all entries")));
         };
-        let mut result = CallToolResult::structured(json!({ "key": key, "value": value }));
-        result.content = vec![ContentBlock::text(value)];
-        Ok(result)
+        let data = json!({ "key": key, "value": value });
+        Ok(succeeded(value, data))
     }
 
     async fn delete(
         &self,
         mut arguments: DemoArguments,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
+        context: &DemoContext,
+    ) -> Reply<CallToolResult> {
         let key = key(&mut arguments)?;
         let is_deleted = self.entries().remove(&key).is_some();
         if is_deleted {
@@ -120,11 +119,11 @@ impl ScratchServer {
     /// Notifies the client that the list of resources has changed.
     ///
     /// Only for legacy clients: since 2026-07-28 such notifications need a subscription.
-    async fn announce_change(&self, context: &RequestContext<RoleServer>) {
+    async fn announce_change(&self, context: &DemoContext) {
         if context.protocol_version().as_ref().is_none_or(ProtocolVersion::has_initialize) {
             let announced = context.peer.notify_resource_list_changed();
             if let Some(Err(error)) = self.closing.run_until_cancelled(announced).await {
-                tracing::debug!(error = %error, "announce changed resources");
+                tracing::debug!(error = %error, "cannot announce changed resources: {error}");
             }
         }
     }
@@ -143,30 +142,21 @@ impl ServerHandler for ScratchServer {
             .enable_resources_list_changed()
             .enable_prompts()
             .build();
-        ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new(
-                "metamcp-demo-scratch",
-                env!("CARGO_PKG_VERSION"),
-            ))
-            .with_instructions("Keeps short texts in memory until the server stops.")
+        let instructions = "Keeps short texts in memory until the server stops.";
+        tool::config(Demo::Scratch, capabilities, instructions)
     }
 
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, _: ListCursor, _: DemoContext) -> Reply<ListToolsResult> {
         Ok(ListToolsResult::with_all_items(self.tools.clone()))
     }
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let tool = tool::find(&self.tools, &request.name)?;
-        let arguments = DemoArguments::check(tool, request.arguments)?;
-        let result = match tool.name.as_ref() {
+        call: CallToolRequestParams,
+        context: DemoContext,
+    ) -> Reply<CallToolResponse> {
+        let (tool, arguments) = tool::accept(&self.tools, call)?;
+        let result = match tool {
             "put" => self.put(arguments, &context).await?,
             "get" => self.get(arguments)?,
             "delete" => self.delete(arguments, &context).await?,
@@ -175,11 +165,7 @@ impl ServerHandler for ScratchServer {
         Ok(result.into())
     }
 
-    async fn list_resources(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
+    async fn list_resources(&self, _: ListCursor, _: DemoContext) -> Reply<ListResourcesResult> {
         let entries = self.entries();
         let resources = entries.iter().map(|(key, value)| {
             Resource::new(format!("{URI_PREFIX}{key}"), key)
@@ -191,9 +177,9 @@ impl ServerHandler for ScratchServer {
 
     async fn list_resource_templates(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        _: ListCursor,
+        _: DemoContext,
+    ) -> Reply<ListResourceTemplatesResult> {
         let template = ResourceTemplate::new(format!("{URI_PREFIX}{{key}}"), "entry")
             .with_title("Entry of the scratch store")
             .with_description("The text that was put under a key.")
@@ -204,13 +190,13 @@ impl ServerHandler for ScratchServer {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+        _: DemoContext,
+    ) -> Reply<ReadResourceResponse> {
         let value =
             request.uri.strip_prefix(URI_PREFIX).and_then(|key| self.entries().get(key).cloned());
         let Some(value) = value else {
             return Err(ErrorData::resource_not_found(
-                format!("no resource `{}`: `resources/list` lists what there is", request.uri),
+                format!("there is no resource `{}`: see `resources/list`", request.uri),
                 Some(json!({ "uri": request.uri })),
             ));
         };
@@ -218,11 +204,7 @@ impl ServerHandler for ScratchServer {
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
-    async fn list_prompts(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
+    async fn list_prompts(&self, _: ListCursor, _: DemoContext) -> Reply<ListPromptsResult> {
         let key = PromptArgument::new("key")
             .with_description("The key of the entry to summarise.")
             .with_required(true);
@@ -234,13 +216,11 @@ impl ServerHandler for ScratchServer {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
+        _: DemoContext,
+    ) -> Reply<GetPromptResponse> {
         if request.name != PROMPT {
-            return Err(tool::invalid(format!(
-                "no prompt is called `{}`: use `{PROMPT}`",
-                request.name
-            )));
+            let message = format!("no prompt is called `{}`: use `{PROMPT}`", request.name);
+            return Err(tool::invalid(message));
         }
         let arguments = request.arguments.unwrap_or_default();
         let Some(key) = arguments.get("key").and_then(Value::as_str) else {
@@ -250,7 +230,7 @@ impl ServerHandler for ScratchServer {
         };
         let Some(value) = self.entries().get(key).cloned() else {
             return Err(tool::invalid(format!(
-                "argument `key` names no entry `{key}`: tool `keys` lists what there is"
+                "argument `key` names no entry `{key}`: tool `keys` lists all entries"
             )));
         };
         let text = format!("Summarise the following text in one sentence.\n\n{value}");
@@ -259,12 +239,8 @@ impl ServerHandler for ScratchServer {
         Ok(result.into())
     }
 
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        Err(tool::unreadable(&request))
+    async fn on_custom_request(&self, other: CustomRequest, _: DemoContext) -> Reply<CustomResult> {
+        Err(tool::unreadable(&other))
     }
 }
 
@@ -280,7 +256,6 @@ fn tools() -> Vec<Tool> {
         "maxLength": VALUE_BYTES_MAX,
         "description": format!("Text to keep, at most {VALUE_BYTES_MAX} bytes of UTF-8."),
     });
-    let key_only = || tool::object(json!({ "key": key }));
     let text = json!({ "type": "string" });
     let flag = json!({ "type": "boolean" });
     let hints = || ToolAnnotations::new().open_world(false);
@@ -289,47 +264,47 @@ fn tools() -> Vec<Tool> {
             "put",
             "Put an entry",
             format!("Keeps a text under a key, replacing any other; {ENTRIES_MAX} entries fit."),
-            tool::object(json!({ "key": key, "value": value })),
+            json!({ "key": key, "value": value }),
             &["key", "value"],
-            tool::object(json!({
+            json!({
                 "key": text,
                 "bytes": { "type": "integer", "minimum": 0 },
                 "replaced": flag,
-            })),
+            }),
         )
         .with_annotations(hints().read_only(false).destructive(true).idempotent(true)),
         tool::describe(
             "get",
             "Get an entry",
             "Returns the text that was put under a key.",
-            key_only(),
+            json!({ "key": key }),
             &["key"],
-            tool::object(json!({ "key": text, "value": text })),
+            json!({ "key": text, "value": text }),
         )
         .with_annotations(hints().read_only(true)),
         tool::describe(
             "delete",
             "Delete an entry",
-            "Forgets the entry under a key and tells whether there was one.",
-            key_only(),
+            "Deletes the entry under a key, and returns whether there was one.",
+            json!({ "key": key }),
             &["key"],
-            tool::object(json!({ "key": text, "deleted": flag })),
+            json!({ "key": text, "deleted": flag }),
         )
         .with_annotations(hints().read_only(false).destructive(true).idempotent(true)),
         tool::describe(
             "keys",
             "List keys",
             "Returns the keys of all entries in alphabetical order.",
-            tool::object(json!({})),
+            json!({}),
             &[],
-            tool::object(json!({ "keys": { "type": "array", "items": text } })),
+            json!({ "keys": { "type": "array", "items": text } }),
         )
         .with_annotations(hints().read_only(true)),
     ]
 }
 
 /// Takes the argument `key`.
-fn key(arguments: &mut DemoArguments) -> Result<String, ErrorData> {
+fn key(arguments: &mut DemoArguments) -> Reply<String> {
     let key = arguments.text("key")?;
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let is_valid = key.len() <= KEY_BYTES_MAX
@@ -338,15 +313,10 @@ fn key(arguments: &mut DemoArguments) -> Result<String, ErrorData> {
     match is_valid {
         true => Ok(key),
         false => Err(tool::invalid(format!(
-            "argument `key` is not usable: pass 1 to {KEY_BYTES_MAX} ASCII letters, digits, `_`, \
+            "argument `key` is invalid: pass 1 to {KEY_BYTES_MAX} ASCII letters, digits, `_`, \
              `.` or `-`, the first one a letter, digit or `_`"
         ))),
     }
-}
-
-/// Returns a tool error.
-fn failed(message: String) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(message)])
 }
 
 #[cfg(test)]

@@ -175,19 +175,19 @@ async fn arguments_that_are_no_object_are_refused_with_the_remedy() {
 }
 
 #[tokio::test]
-async fn every_server_ends_well_when_its_input_ends() {
+async fn every_demo_server_exits_when_its_input_ends() {
     for demo in Demo::ALL {
         DemoWire::open(demo).await.close().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_client_that_never_speaks_is_no_failure() {
+async fn a_client_that_sends_nothing_is_not_an_error() {
     DemoWire::connect(Demo::Clock).close().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_read_cannot_keep_the_server() {
+async fn a_client_that_does_not_read_cannot_delay_the_exit() {
     let (ours, mut server) = start(Demo::Scratch);
     let (_unread, mut writer) = tokio::io::split(ours);
     let initialize = json!({

@@ -1,4 +1,4 @@
-//! The descriptions of demo tools, and the parsing of their arguments.
+//! The parts that the demo servers share: tool descriptions, the parsing of arguments, and results.
 //!
 //! The input schema alone defines names and required arguments; types and ranges are checked when
 //! an argument is taken. Every error is `-32602`, names the argument and states the accepted
@@ -7,10 +7,37 @@
 use std::{borrow::Cow, ops::RangeInclusive};
 
 use rmcp::{
-    ErrorData,
-    model::{CustomRequest, ErrorCode, JsonObject, Tool},
+    ErrorData, RoleServer,
+    model::{
+        CallToolRequestParams, CallToolResult, ContentBlock, CustomRequest, ErrorCode,
+        Implementation, JsonObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    },
+    service::RequestContext,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+use super::Demo;
+
+/// The context of a request: its peer, progress token and cancellation.
+pub(super) type DemoContext = RequestContext<RoleServer>;
+
+/// The position in a list. Each list of a demo server has one page.
+pub(super) type ListCursor = Option<PaginatedRequestParams>;
+
+/// The reply to a request.
+pub(super) type Reply<T> = Result<T, ErrorData>;
+
+/// Returns what `demo` declares in the handshake.
+pub(super) fn config(
+    demo: Demo,
+    capabilities: ServerCapabilities,
+    instructions: &str,
+) -> ServerConfig {
+    let name = format!("metamcp-demo-{demo}");
+    ServerConfig::new(capabilities)
+        .with_server_info(Implementation::new(name, env!("CARGO_PKG_VERSION")))
+        .with_instructions(instructions)
+}
 
 /// Returns a tool whose arguments are exactly `properties`.
 ///
@@ -19,13 +46,13 @@ pub(super) fn describe(
     name: &'static str,
     title: &'static str,
     description: impl Into<Cow<'static, str>>,
-    properties: JsonObject,
+    properties: Value,
     required: &[&str],
-    output: JsonObject,
+    output: Value,
 ) -> Tool {
-    let promised: Vec<String> = output.keys().cloned().collect();
+    let promised = output.as_object().into_iter().flat_map(Map::keys).cloned().collect();
     let input = object_schema(properties, json!(required));
-    let output = object_schema(output, json!(promised));
+    let output = object_schema(output, promised);
     Tool::new(name, description, input).with_title(title).with_raw_output_schema(output.into())
 }
 
@@ -37,16 +64,18 @@ pub(super) fn object(value: Value) -> JsonObject {
     }
 }
 
-/// Finds the tool of a call.
+/// Returns the name of the called tool, and its arguments.
 ///
 /// # Errors
 ///
-/// `-32602` with the names of all tools.
-pub(super) fn find<'a>(tools: &'a [Tool], name: &str) -> Result<&'a Tool, ErrorData> {
-    tools.iter().find(|tool| tool.name == name).ok_or_else(|| {
+/// `-32602` with the names of all tools, or for the first unknown or missing argument.
+pub(super) fn accept(tools: &[Tool], call: CallToolRequestParams) -> Reply<(&str, DemoArguments)> {
+    let Some(tool) = tools.iter().find(|tool| tool.name == call.name) else {
         let names: Vec<String> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
-        invalid(format!("no tool is called `{name}`: use one of {}", names.join(", ")))
-    })
+        let names = names.join(", ");
+        return Err(invalid(format!("no tool is called `{}`: use one of {names}", call.name)));
+    };
+    Ok((&tool.name, DemoArguments::check(tool, call.arguments)?))
 }
 
 /// Returns the error for a request that rmcp could not parse as a known method.
@@ -75,6 +104,18 @@ pub(super) fn invalid(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
 }
 
+/// Returns a result with `text` for users and `data` for programs.
+pub(super) fn succeeded(text: String, data: Value) -> CallToolResult {
+    let mut result = CallToolResult::structured(data);
+    result.content = vec![ContentBlock::text(text)];
+    result
+}
+
+/// Returns a tool error.
+pub(super) fn failed(message: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(message)])
+}
+
 /// The arguments of one call, checked for unknown and missing names.
 #[derive(Debug)]
 pub(super) struct DemoArguments {
@@ -87,7 +128,7 @@ impl DemoArguments {
     /// # Errors
     ///
     /// `-32602` for the first unknown or missing argument.
-    pub(super) fn check(tool: &Tool, values: Option<JsonObject>) -> Result<Self, ErrorData> {
+    fn check(tool: &Tool, values: Option<JsonObject>) -> Reply<Self> {
         let values = values.unwrap_or_default();
         let known = tool.input_schema.get("properties").and_then(Value::as_object);
         let is_known = |name: &str| known.is_some_and(|known| known.contains_key(name));
@@ -123,7 +164,7 @@ impl DemoArguments {
     /// # Errors
     ///
     /// `-32602` when the argument is not a string.
-    pub(super) fn text(&mut self, name: &str) -> Result<String, ErrorData> {
+    pub(super) fn text(&mut self, name: &str) -> Reply<String> {
         match self.values.remove(name) {
             Some(Value::String(text)) => Ok(text),
             _ => Err(invalid(format!("argument `{name}` must be a string"))),
@@ -140,10 +181,8 @@ impl DemoArguments {
         name: &str,
         range: RangeInclusive<i64>,
         default: i64,
-    ) -> Result<i64, ErrorData> {
-        let Some(value) = self.values.remove(name) else {
-            return Ok(default);
-        };
+    ) -> Reply<i64> {
+        let Some(value) = self.values.remove(name) else { return Ok(default) };
         value.as_i64().filter(|number| range.contains(number)).ok_or_else(|| {
             let (least, most) = range.into_inner();
             invalid(format!(
@@ -154,7 +193,7 @@ impl DemoArguments {
 }
 
 /// Returns the schema of a closed object.
-fn object_schema(properties: JsonObject, required: Value) -> JsonObject {
+fn object_schema(properties: Value, required: Value) -> JsonObject {
     object(json!({
         "type": "object",
         "properties": properties,

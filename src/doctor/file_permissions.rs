@@ -3,7 +3,7 @@
 use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
 use super::{
-    finding::{Finding, FindingArea},
+    finding::{Finding, FindingArea::Permissions},
     sandbox::of_server,
 };
 use crate::{
@@ -35,40 +35,34 @@ pub(super) fn directories(config: &Config, socket: &Path, is_ours: bool, found: 
         }
     }
     if found.len() == n_before {
-        found.push(Finding::ok(FindingArea::Permissions, "directories are as they should be"));
+        found.push(Finding::ok(Permissions, "the directories have safe permissions"));
     }
 }
 
 /// Returns the problem with the directory of `what`, if any. A missing directory is created later.
 fn directory_of(what: &str, directory: &Path, is_written: bool) -> Option<Finding> {
     let name = directory.display();
-    let error = |told: String| Finding::error(FindingArea::Permissions, told);
+    let error =
+        |fault: &str| Finding::error(Permissions, format!("the {what} directory `{name}` {fault}"));
     let metadata = match fs::metadata(directory) {
         Ok(metadata) => metadata,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return None,
         Err(cause) => {
-            return Some(
-                error(format!("the directory of the {what}, `{name}`, cannot be looked at"))
-                    .because(cause.to_string())
-                    .fix("Use the command as the user of the service, or as root."),
-            );
+            let finding = error("cannot be examined").because(cause.to_string());
+            return Some(finding.fix("Run this command as the user of the service, or as root."));
         }
     };
     let (owner, mode) = (metadata.uid(), metadata.mode());
     let user = rustix::process::geteuid();
     if mode & WRITTEN_BY_OTHERS != 0 && mode & STICKY == 0 {
-        return Some(
-            error(format!("others may write into the directory of the {what}, `{name}`"))
-                .because("They could put something of theirs in the place of what is ours.")
-                .fix(format!("chmod go-w {name}")),
-        );
+        let finding = error("is writable for other users")
+            .because("They can replace the files of the service.");
+        return Some(finding.fix(format!("Run `chmod go-w {name}`.")));
     }
     if is_written && owner != user.as_raw() && !user.is_root() {
-        return Some(
-            error(format!("the directory of the {what}, `{name}`, belongs to another user"))
-                .because("A service of this user cannot write there.")
-                .fix(format!("chown -R $USER {name}")),
-        );
+        let finding =
+            error("belongs to another user").because("A service of this user cannot write there.");
+        return Some(finding.fix(format!("Run `chown -R $USER {name}`.")));
     }
     None
 }
@@ -78,13 +72,11 @@ pub(super) fn credentials(directory: Option<&Path>, found: &mut Vec<Finding>) {
     let Some(directory) = directory else { return };
     for name in exposed_credentials(directory) {
         let path = directory.join(&name);
+        let what = format!("every user of this host can read the credential `{name}`");
         found.push(
-            Finding::warning(
-                FindingArea::Permissions,
-                format!("everybody can read the credential `{name}`"),
-            )
-            .because(format!("It is `{}`.", path.display()))
-            .fix(format!("chmod o= '{}'", path.display())),
+            Finding::warning(Permissions, what)
+                .because("Its file and its directory are open to other users.")
+                .fix(format!("Run `chmod o= '{}'`.", path.display())),
         );
     }
 }
@@ -101,23 +93,22 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
             TransportConfig::Http { headers, .. } => headers,
             TransportConfig::Unit { .. } => continue,
         };
-        let is_literal = |value: &SecretValue| !value.is_reference();
-        let keys: Vec<&String> = values
+        let is_exposed = |key: &str, value: &SecretValue| {
+            !value.is_reference() && SecretValue::is_secret_name(key)
+        };
+        let keys: Vec<&str> = values
             .iter()
-            .filter(|(key, value)| is_literal(value) && SecretValue::is_secret_name(key))
-            .map(|(key, _)| key)
+            .filter_map(|(key, value)| is_exposed(key, value).then_some(key.as_str()))
             .collect();
         if let Some(key) = keys.first() {
-            let listed: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+            let what = format!("a file that every user can read contains `{}`", keys.join("`, `"));
+            let option = format!("credentials.{} = \"/run/secrets/{name}\";", nix_name(key));
             found.push(
-                Finding::warning(
-                    FindingArea::Permissions,
-                    format!("{} in a file that everybody can read", listed.join(", ")),
-                )
-                .of(name)
-                .because(format!("`{}` has the value itself.", file.display()))
-                .fix(format!("Write `credential:{name}` in its place, and `LoadCredential={name}:/path` into a drop-in of the unit; or chmod o= the file."))
-                .nix(of_server(name, &format!("credentials.{} = \"/run/secrets/{name}\";", nix_name(key)))),
+                Finding::warning(Permissions, what)
+                    .of(name)
+                    .because(format!("`{}` contains the value itself.", file.display()))
+                    .fix(format!("Write `credential:{name}` instead, and `LoadCredential={name}:/path` into a drop-in of the unit. Or run `chmod o= {}`.", file.display()))
+                    .nix(of_server(name, &option)),
             );
         }
     }
@@ -131,7 +122,7 @@ mod tests {
     use crate::{config::load, doctor::FindingSeverity};
 
     #[test]
-    fn a_directory_that_others_may_write_is_an_error() {
+    fn a_directory_that_other_users_can_write_is_an_error() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
         assert_eq!(directory_of("state", path, true), None);
@@ -144,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_a_file_for_everybody_is_told_by_its_name() {
+    fn a_secret_in_a_public_file_is_reported_by_its_name() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("metamcp.toml");
         let text = "[servers.a]\ncommand = \"x\"\nenv = { GIT_TOKEN = \"abcdef\", MODE = \"fast\", API_KEY = \"credential:a\" }\n";
@@ -158,7 +149,7 @@ mod tests {
         };
         assert_eq!(examined(0o640), []);
         let found = examined(0o644);
-        assert_eq!(found[0].what, "`GIT_TOKEN` in a file that everybody can read");
+        assert_eq!(found[0].what, "a file that every user can read contains `GIT_TOKEN`");
         assert!(!format!("{found:?}").contains("abcdef"));
     }
 }

@@ -12,7 +12,7 @@ use crate::server_name::ServerName;
 pub enum FindingSeverity {
     /// No problem.
     Ok,
-    /// A fact worth knowing.
+    /// A fact that needs no action.
     Note,
     /// A problem that does not prevent operation.
     Warning,
@@ -63,22 +63,6 @@ pub struct Finding {
     /// The option of the NixOS module that fixes the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nix: Option<String>,
-}
-
-impl FindingArea {
-    /// Returns the name in the report.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Configuration => "configuration",
-            Self::Sockets => "sockets",
-            Self::Permissions => "permissions",
-            Self::Servers => "servers",
-            Self::Names => "names",
-            Self::Unit => "unit",
-            Self::Clock => "clock",
-            Self::Memory => "memory",
-        }
-    }
 }
 
 impl FindingSeverity {

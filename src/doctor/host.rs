@@ -8,7 +8,10 @@ use std::{
 
 use tokio::time;
 
-use super::finding::{Finding, FindingArea};
+use super::finding::{
+    Finding,
+    FindingArea::{Clock, Memory},
+};
 use crate::{
     child::{Child, ChildProgram},
     config::defaults,
@@ -22,7 +25,7 @@ const PROTOCOL_PUBLISHED: Duration = Duration::from_secs(1_785_196_800);
 pub(super) async fn clock(found: &mut Vec<Finding>) {
     // Files in a Nix store have a modification time in 1970.
     let program = std::env::current_exe().and_then(fs::metadata).and_then(|file| file.modified());
-    let built = program.ok().map_or(SystemTime::UNIX_EPOCH, |built| built);
+    let built = program.unwrap_or(SystemTime::UNIX_EPOCH);
     let earliest = built.max(SystemTime::UNIX_EPOCH + PROTOCOL_PUBLISHED);
     let synchronised = output("timedatectl", &["show", "--property=NTPSynchronized", "--value"]);
     found.push(judged(SystemTime::now() < earliest, synchronised.await.as_deref()));
@@ -30,20 +33,17 @@ pub(super) async fn clock(found: &mut Vec<Finding>) {
 
 fn judged(is_past: bool, synchronised: Option<&str>) -> Finding {
     if is_past {
-        return Finding::error(
-            FindingArea::Clock,
-            "the clock is behind the time at which this program was made",
-        )
-        .because("Certificates are not valid yet, and what is kept for an hour is kept for years.")
-        .fix("Set it: `timedatectl set-ntp true`.")
-        .nix("services.timesyncd.enable = true;");
+        return Finding::error(Clock, "the clock is behind the build time of this program")
+            .because("Certificates are not valid yet, and files that expire are kept for years.")
+            .fix("Run `timedatectl set-ntp true`.")
+            .nix("services.timesyncd.enable = true;");
     }
     match synchronised.map(str::trim) {
-        Some("no") => Finding::note(FindingArea::Clock, "the clock is not synchronised")
-            .fix("timedatectl set-ntp true")
+        Some("no") => Finding::note(Clock, "the clock is not synchronised")
+            .fix("Run `timedatectl set-ntp true`.")
             .nix("services.timesyncd.enable = true;"),
-        Some("yes") => Finding::ok(FindingArea::Clock, "the clock is synchronised"),
-        Some(_) | None => Finding::ok(FindingArea::Clock, "the clock shows a time that can be"),
+        Some("yes") => Finding::ok(Clock, "the clock is synchronised"),
+        Some(_) | None => Finding::ok(Clock, "the clock shows a plausible time"),
     }
 }
 
@@ -61,14 +61,14 @@ fn available(meminfo: &str) -> Option<u64> {
 }
 
 fn memory_of(available: u64) -> Finding {
-    let told = format!("{} MB of memory to spare", available >> 20);
+    let what = format!("{} MB of memory are available", available >> 20);
     if available < defaults::DOCTOR_MEMORY_MIN {
-        return Finding::warning(FindingArea::Memory, told)
-            .because("A server that starts may be ended by the system, or another one in its place.")
+        return Finding::warning(Memory, what)
+            .because("When a server starts, the system may kill it or another process.")
             .fix("Close idle servers sooner with `pool.idle_timeout`, or allow fewer connections with `pool.size`.")
             .nix("services.metamcp.settings.pool.idle_timeout = \"1m\";");
     }
-    Finding::ok(FindingArea::Memory, told)
+    Finding::ok(Memory, what)
 }
 
 /// Runs a program and returns its output; `None` on failure or timeout.
@@ -80,7 +80,7 @@ pub(super) async fn output(command: &str, args: &[&str]) -> Option<String> {
         cwd: None,
     };
     let run = Child::output(&program, defaults::DOCTOR_ANSWER_BYTES_MAX);
-    time::timeout(defaults::DOCTOR_PROGRAM_PATIENCE, run).await.ok().flatten()
+    time::timeout(defaults::DOCTOR_PROGRAM_TIMEOUT, run).await.ok().flatten()
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     use crate::doctor::FindingSeverity;
 
     #[test]
-    fn a_clock_that_cannot_be_right_is_an_error() {
+    fn a_clock_that_is_behind_the_build_time_is_an_error() {
         assert_eq!(judged(true, Some("yes")).level, FindingSeverity::Error);
         assert_eq!(judged(false, Some("no\n")).level, FindingSeverity::Note);
         assert_eq!(judged(false, Some("yes\n")).what, "the clock is synchronised");

@@ -1,14 +1,10 @@
-//! The diagnosis of a host, with fixes: configuration, sockets, permissions, servers, names, unit,
-//! clock and memory.
+//! The diagnosis of a host: what is wrong with the installation, and how to fix it.
 //!
 //! Functions that judge a text are pure, next to the probes that fetch it. Nothing is changed, and
 //! no secret is printed. Each server is connected separately, by the code of the service: next to a
 //! running service, it runs twice for that time.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
@@ -36,6 +32,7 @@ mod sockets;
 mod tool_names;
 mod unit;
 
+use finding::FindingArea::{Configuration, Unit};
 pub use finding::{Finding, FindingArea, FindingSeverity};
 use probe::ProbeOutcome;
 pub use probe::{ProbePhase, ProbedConnection};
@@ -49,11 +46,11 @@ pub struct DoctorRequest {
     /// The control socket; by default that of the configuration.
     pub socket: Option<PathBuf>,
     /// The control socket to use if the configuration names none.
-    pub nearest: PathBuf,
+    pub default_socket: PathBuf,
     /// The only server to examine; the host is then not examined.
     pub server: Option<ServerName>,
     /// Connect to the servers.
-    pub dials: bool,
+    pub probes_servers: bool,
 }
 
 /// The results of an examination.
@@ -67,7 +64,7 @@ pub struct DoctorReport {
 
 /// The error for a server that is not declared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no server is called `{0}` in the configuration")]
+#[error("the configuration has no server `{0}`")]
 pub struct UnknownServer(pub ServerName);
 
 impl DoctorReport {
@@ -84,7 +81,7 @@ impl DoctorReport {
 ///
 /// [`UnknownServer`] when the requested server is not declared.
 pub async fn examine(
-    question: &DoctorRequest,
+    request: &DoctorRequest,
     closing: &CancellationToken,
 ) -> Result<DoctorReport, UnknownServer> {
     let mut report = DoctorReport::default();
@@ -95,24 +92,24 @@ pub async fn examine(
     let own = files::own_directory("XDG_CONFIG_HOME", ".config");
     let of_unit = || unit::config_of_environment(directives.as_ref()?, own.as_deref());
     let named = [
-        (question.file.clone(), "`--config` names it."),
+        (request.file.clone(), "`--config` names it."),
         (config::file_of_environment(), "`METAMCP_CONFIG` of this environment names it."),
         (unit::config_of(&command, own.as_deref()), "`ExecStart=` of metamcp.service names it."),
         (of_unit(), "`Environment=METAMCP_CONFIG=` of metamcp.service names it."),
-        (config::usual_file(), "Nothing names another one."),
+        (config::usual_file(), "It is the default file."),
     ];
     let named = named.into_iter().find_map(|(file, why)| Some((file?, why)));
     let config = configuration(named.as_ref(), found);
     let file = named.map(|(file, _)| file);
-    if let (Some(server), Some(config)) = (&question.server, &config)
+    if let (Some(server), Some(config)) = (&request.server, &config)
         && !config.servers.contains_key(server)
     {
         return Err(UnknownServer(server.clone()));
     }
     let declared = config.as_ref().and_then(|config| config.listen.control.as_ref());
-    let socket = question.socket.as_ref().or(declared).unwrap_or(&question.nearest);
-    let (told, presence) = sockets::control(socket, found).await;
-    if question.server.is_none() {
+    let socket = request.socket.as_ref().or(declared).unwrap_or(&request.default_socket);
+    let (service, presence) = sockets::control(socket, found).await;
+    if request.server.is_none() {
         if let Some(config) = &config {
             sockets::http(&config.listen, presence, found).await;
             file_permissions::directories(config, socket, installed.is_none(), found);
@@ -127,16 +124,15 @@ pub async fn examine(
         host::clock(found).await;
         host::memory(found);
     }
-    if let Some(config) = config.filter(|_| question.dials) {
-        let outcomes = dial_all(&config, question.server.as_ref(), closing).await;
+    if let Some(config) = config.filter(|_| request.probes_servers) {
         let mut tools = Vec::new();
-        for mut outcome in outcomes {
-            judge_secret(&mut outcome, told.as_ref());
+        for mut outcome in probe_all(&config, request.server.as_ref(), closing).await {
+            judge_secret(&mut outcome, service.as_ref());
             found.append(&mut outcome.findings);
-            if outcome.dialled.tools.is_some() {
-                tools.push((outcome.dialled.server.clone(), outcome.tools));
+            if outcome.connection.tools.is_some() {
+                tools.push((outcome.connection.server.clone(), outcome.tools));
             }
-            report.servers.push(outcome.dialled);
+            report.servers.push(outcome.connection);
         }
         found.extend(tool_names::examine(&tools));
     }
@@ -148,9 +144,9 @@ pub async fn examine(
 fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> Option<Config> {
     let Some((file, why)) = named else {
         found.push(
-            Finding::warning(FindingArea::Configuration, "there is no configuration file")
-                .because("Without one, three demonstration servers are served.")
-                .fix("Write /etc/metamcp/metamcp.toml, or name yours with --config.")
+            Finding::warning(Configuration, "there is no configuration file")
+                .because("Without one, metamcp serves three demonstration servers.")
+                .fix("Write /etc/metamcp/metamcp.toml, or name your file with --config.")
                 .nix("services.metamcp.servers.NAME.package = pkgs.THE_SERVER;"),
         );
         return None;
@@ -160,25 +156,23 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
     let loaded = match sources.load() {
         Ok(loaded) => loaded,
         Err(error) => {
-            let finding =
-                Finding::error(FindingArea::Configuration, "the configuration is refused");
             let fix = match &error {
                 LoadError::Read { .. } => "Name a file that this user may read with --config.",
-                LoadError::Content(_) => "Correct it there; `metamcp check FILE` tries it again.",
+                LoadError::Content(_) => "Correct it there, then run `metamcp check FILE`.",
             };
-            let error = chain(&error);
-            found.push(finding.because(format!("{}\n{why}", error.trim_end())).fix(fix));
+            found.push(
+                Finding::error(Configuration, "metamcp refuses the configuration")
+                    .because(format!("{}\n{why}", chain(&error).trim_end()))
+                    .fix(fix),
+            );
             return None;
         }
     };
-    for variable in &loaded.unknown {
+    for variable in &loaded.unknown_variables {
         found.push(
-            Finding::warning(
-                FindingArea::Configuration,
-                format!("the variable {variable} means nothing"),
-            )
-            .because("It begins as ours do, and names no key of the configuration.")
-            .fix("Remove it, or correct its name: METAMCP_SECTION_KEY."),
+            Finding::warning(Configuration, format!("the variable {variable} has no effect"))
+                .because("It begins with METAMCP_, but names no key of the configuration.")
+                .fix("Remove it, or correct its name: METAMCP_SECTION_KEY."),
         );
     }
     let n_servers = match loaded.config.servers.len() {
@@ -186,13 +180,13 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
         n_servers => format!("{n_servers} servers"),
     };
     let what = format!("{}: {n_servers}", file.display());
-    found.push(Finding::ok(FindingArea::Configuration, what).because(*why));
+    found.push(Finding::ok(Configuration, what).because(*why));
     for (name, server) in &loaded.config.servers {
         if let Some(state) = server.shared_state() {
             let what = format!("all clients of `{name}` share {state}");
             found.push(
-                Finding::warning(FindingArea::Configuration, what)
-                    .because("The server keeps it between calls, whoever calls.")
+                Finding::warning(Configuration, what)
+                    .because("The server keeps it between the calls of different clients.")
                     .fix("Set `sharing = \"session\"` for this server, so that each client has its own.")
                     .nix(format!("services.metamcp.servers.{name}.sharing = \"session\";")),
             );
@@ -224,47 +218,38 @@ async fn examine_unit(
     found.extend(unit::compare(directives, unit.is_of_user));
     let Some(program) = command.first() else {
         found.push(
-            Finding::error(FindingArea::Unit, format!("{} starts nothing", unit.name))
-                .fix("Install the unit that is shipped, `systemd/metamcp.service`."),
+            Finding::error(Unit, format!("{} has no `ExecStart=`", unit.name))
+                .fix("Install the shipped unit, `systemd/metamcp.service`."),
         );
         return;
     };
     let ours = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
     match Path::new(program).canonicalize() {
         Err(error) => found.push(
-            Finding::error(
-                FindingArea::Unit,
-                format!("{} starts `{program}`, which is not there", unit.name),
-            )
-            .because(error.to_string())
-            .fix("Install metamcp there, or correct `ExecStart=`."),
+            Finding::error(Unit, format!("{} starts `{program}`, which is missing", unit.name))
+                .because(error.to_string())
+                .fix("Install metamcp there, or correct `ExecStart=`."),
         ),
         Ok(path) if Some(&path) != ours.as_ref() => {
-            let told = host::output(program, &["--version"]).await.unwrap_or_default();
-            let told = told.trim().strip_prefix("metamcp ").unwrap_or("of unknown version");
-            if told != env!("CARGO_PKG_VERSION") {
-                found.push(
-                    Finding::warning(
-                        FindingArea::Unit,
-                        format!(
-                            "{} starts metamcp {told}, this is {}",
-                            unit.name,
-                            env!("CARGO_PKG_VERSION")
-                        ),
-                    )
-                    .fix(format!("Install this one as `{program}`, or use that one.")),
-                );
+            let output = host::output(program, &["--version"]).await.unwrap_or_default();
+            let theirs = output.trim().strip_prefix("metamcp ").unwrap_or("of unknown version");
+            let ours = env!("CARGO_PKG_VERSION");
+            if theirs != ours {
+                let name = &unit.name;
+                let what = format!("{name} starts metamcp {theirs}, and this program is {ours}");
+                let fix = format!("Install this program as `{program}`, or run that one.");
+                found.push(Finding::warning(Unit, what).fix(fix));
             }
         }
         Ok(_) => {}
     }
     if found.len() == n_before {
-        found.push(Finding::ok(FindingArea::Unit, format!("{} is as it is shipped", unit.name)));
+        found.push(Finding::ok(Unit, format!("{} matches the shipped unit", unit.name)));
     }
 }
 
 /// Probes all servers, or `only` one; several at a time, in the order of their names.
-async fn dial_all(
+async fn probe_all(
     config: &Config,
     only: Option<&ServerName>,
     closing: &CancellationToken,
@@ -273,25 +258,24 @@ async fn dial_all(
     let servers = config.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
     stream::iter(servers)
         .take_until(closing.cancelled())
-        .map(|(name, server)| probe::dial(name, server, credentials.as_deref(), closing))
-        .buffered(defaults::DOCTOR_DIALS)
+        .map(|(name, server)| probe::probe(name, server, credentials.as_deref(), closing))
+        .buffered(defaults::DOCTOR_PROBES_MAX)
         .collect()
         .await
 }
 
 /// Reports a missing secret as the service would: the service may have what this shell lacks.
-fn judge_secret(outcome: &mut ProbeOutcome, told: Option<&ServiceReport>) {
+fn judge_secret(outcome: &mut ProbeOutcome, service: Option<&ServiceReport>) {
     if !outcome.lacks_secret {
         return;
     }
-    let none = BTreeMap::new();
-    let known = told.map_or(&none, |told| &told.secrets).get(&outcome.dialled.server);
+    let server = &outcome.connection.server;
+    let is_in_service = service.and_then(|service| service.secrets.get(server));
     let Some(finding) = outcome.findings.first_mut() else { return };
-    match known {
+    match is_in_service {
         Some(true) => {
-            finding.why = Some("The service has it: only this command is without.".to_owned());
-            finding.fix = None;
-            finding.nix = None;
+            finding.why = Some("The service can read it; only this command cannot.".to_owned());
+            (finding.fix, finding.nix) = (None, None);
         }
         Some(false) => {
             finding.level = FindingSeverity::Error;

@@ -1,6 +1,9 @@
 //! A probe of one server, on a separate connection.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap, os::unix::process::ExitStatusExt as _, path::Path, sync::Arc,
+    time::Duration,
+};
 
 use serde::{Serialize, Serializer};
 use tokio::{
@@ -10,7 +13,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    finding::{Finding, FindingArea},
+    finding::{Finding, FindingArea::Servers},
     host, pinned_versions,
     recording_launcher::{FirstLines, ProcessRecord, RecordingLauncher},
     sandbox::{self, SandboxDirectives, SandboxRemedy, of_server},
@@ -80,7 +83,7 @@ fn as_ms<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Erro
 
 /// The full result of a probe.
 pub(super) struct ProbeOutcome {
-    pub(super) dialled: ProbedConnection,
+    pub(super) connection: ProbedConnection,
     pub(super) findings: Vec<Finding>,
     /// The names of its tools.
     pub(super) tools: Vec<String>,
@@ -88,98 +91,97 @@ pub(super) struct ProbeOutcome {
     pub(super) lacks_secret: bool,
 }
 
+/// The results from a connection after its handshake.
+#[derive(Default)]
+struct ConnectionUse {
+    protocol_version: Option<String>,
+    /// The names of the tools, or the reason why they are unknown; `None` without tools.
+    listed: Option<Result<Vec<String>, String>>,
+    phases: Vec<ProbePhase>,
+}
+
 /// Connects to a server, lists its tools and terminates it. `closing` ends the probe early. Not
 /// cancel safe: a connected server runs until `closing` is cancelled.
-pub(super) async fn dial(
+pub(super) async fn probe(
     name: &ServerName,
-    declared: &ServerConfig,
+    server: &ServerConfig,
     credentials: Option<&Path>,
     closing: &CancellationToken,
 ) -> ProbeOutcome {
-    let (tasks, tap) = (TaskTracker::new(), RecordingLauncher::default());
+    let (tasks, recorder) = (TaskTracker::new(), RecordingLauncher::default());
     // Notifications outside a request are not used: a full channel drops them.
-    let (announcements, _nobody) = mpsc::channel(1);
+    let (announcements, _unread) = mpsc::channel(1);
     let dialer = Dialer::new(credentials.map(Path::to_owned), tasks.clone(), announcements)
-        .with_launcher(std::sync::Arc::new(tap.clone()));
+        .with_launcher(Arc::new(recorder.clone()));
     let begin = Instant::now();
-    let dialling = dialer.dial(
-        name,
-        declared,
-        1,
-        ConnectionOwner::Shared,
-        closing.child_token(),
-        ReconnectWindow::none(),
-    );
-    let connected = dialling.await;
+    let (owner, window) = (ConnectionOwner::Shared, ReconnectWindow::none());
+    let connected = dialer.dial(name, server, 1, owner, closing.child_token(), window).await;
     let ready = Instant::now();
-    let mut listed = None;
-    let mut phases = Vec::new();
-    let mut protocol_version = None;
-    if let Ok(connection) = &connected {
-        protocol_version = connection.profile().map(|profile| profile.protocol_version.clone());
-        let is_listing =
-            connection.profile().is_some_and(|profile| profile.has(ListKind::Tools.capability()));
-        if is_listing {
-            listed = Some(list(connection, declared.start_timeout).await);
-            phases.push(ProbePhase { name: "tools/list", took: ready.elapsed() });
-        }
-        let told = Instant::now();
-        connection.close();
-        connection.down().await;
-        phases.push(ProbePhase { name: "end", took: told.elapsed() });
-    }
+    let ConnectionUse { protocol_version, listed, phases } = match &connected {
+        Ok(connection) => use_and_close(connection, server.start_timeout).await,
+        Err(_) => ConnectionUse::default(),
+    };
     tasks.close();
     // Tasks that are left after the timeout have no further purpose.
-    let _done = time::timeout(defaults::DOCTOR_PATIENCE, tasks.wait()).await;
+    let _done = time::timeout(defaults::DOCTOR_TIMEOUT, tasks.wait()).await;
 
-    let record = tap.record();
+    let record = recorder.record();
     let start = record.start.map(|took| ProbePhase { name: "start", took });
     let handshake = ProbePhase { name: "handshake", took: ready - record.started.unwrap_or(begin) };
-    let phases: Vec<ProbePhase> = start.into_iter().chain([handshake]).chain(phases).collect();
-    let redactor = redactor(&declared.transport, credentials);
+    let redactor = redactor(&server.transport, credentials);
     let lines = |first: &FirstLines| first.lines.iter().map(|line| redactor.quote(line)).collect();
-    let dialled = ProbedConnection {
+    let connection = ProbedConnection {
         server: name.clone(),
-        transport: declared.transport.name(),
-        phases,
+        transport: server.transport.name(),
+        phases: start.into_iter().chain([handshake]).chain(phases).collect(),
         protocol_version,
         tools: listed.as_ref().and_then(|listed| Some(listed.as_ref().ok()?.len())),
         stderr: lines(&record.stderr),
         noise: lines(&record.noise),
         exit: record.exit.map(|exit| exit.to_string()),
     };
-    let lacks_secret = matches!(&connected, Err(ConnectError::Secret { .. }));
     let mut findings = match &connected {
-        Ok(_) => vec![connected_well(name, declared, &dialled)],
+        Ok(_) => vec![connection_finding(name, server, &connection)],
         Err(error) => {
-            let remedy = in_its_way(name, &declared.transport, error).await;
-            vec![failed(name, error, remedy, &redactor)]
+            let remedy = sandbox_remedy(name, &server.transport, error).await;
+            vec![failure_finding(name, error, remedy, &redactor)]
         }
     };
-    let tools = match listed {
-        Some(Ok(tools)) => tools,
-        Some(Err(why)) => {
-            findings.push(
-                Finding::error(FindingArea::Servers, "does not list its tools")
-                    .of(name)
-                    .because(redactor.quote(&why))
-                    .fix("See what it writes to standard error, or report it to who makes it."),
-            );
-            Vec::new()
+    let tools = listed.unwrap_or_else(|| Ok(Vec::new())).unwrap_or_else(|reason| {
+        findings.push(
+            Finding::error(Servers, "does not list its tools")
+                .of(name)
+                .because(redactor.quote(&reason))
+                .fix(format!("Read its standard error in `metamcp doctor --server {name} --json`, or report it to the server's author.")),
+        );
+        Vec::new()
+    });
+    findings.extend(behaviour_findings(name, server, &connection, &record, connected.is_ok()));
+    let lacks_secret = matches!(&connected, Err(ConnectError::Secret { .. }));
+    ProbeOutcome { connection, findings, tools, lacks_secret }
+}
+
+/// Lists the tools of the server, and closes the connection.
+async fn use_and_close(connection: &Arc<Connection>, timeout: Duration) -> ConnectionUse {
+    let mut found = ConnectionUse::default();
+    if let Some(profile) = connection.profile() {
+        found.protocol_version = Some(profile.protocol_version.clone());
+        if profile.has(ListKind::Tools.capability()) {
+            let begin = Instant::now();
+            found.listed = Some(list(connection, timeout).await);
+            found.phases.push(ProbePhase { name: "tools/list", took: begin.elapsed() });
         }
-        None => Vec::new(),
-    };
-    let is_connected = connected.is_ok();
-    findings.extend(manners(name, declared, &dialled, &record, is_connected));
-    ProbeOutcome { dialled, findings, tools, lacks_secret }
+    }
+    let begin = Instant::now();
+    connection.close();
+    connection.down().await;
+    found.phases.push(ProbePhase { name: "end", took: begin.elapsed() });
+    found
 }
 
 /// Returns the names of all tools, page by page.
-async fn list(
-    connection: &std::sync::Arc<Connection>,
-    patience: Duration,
-) -> Result<Vec<String>, String> {
-    let limits = ConnectionLimits { silence: patience, total: patience };
+async fn list(connection: &Arc<Connection>, timeout: Duration) -> Result<Vec<String>, String> {
+    let limits = ConnectionLimits { silence: timeout, total: timeout };
     let mut names = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..defaults::DOCTOR_PAGES_MAX {
@@ -199,66 +201,60 @@ async fn list(
     Ok(names)
 }
 
-fn connected_well(
+fn connection_finding(
     name: &ServerName,
-    declared: &ServerConfig,
-    dialled: &ProbedConnection,
+    server: &ServerConfig,
+    connection: &ProbedConnection,
 ) -> Finding {
-    let took: Duration =
-        dialled.phases.iter().filter(|phase| phase.name != "end").map(|phase| phase.took).sum();
-    let told = format!("connected, {} ms", took.as_millis());
-    if took <= defaults::DOCTOR_SLOW || declared.start != StartPolicy::Lazy {
-        return Finding::ok(FindingArea::Servers, told).of(name);
+    let phases = connection.phases.iter().filter(|phase| phase.name != "end");
+    let took: Duration = phases.map(|phase| phase.took).sum();
+    let text = format!("connected, {} ms", took.as_millis());
+    if took <= defaults::DOCTOR_SLOW || server.start != StartPolicy::Lazy {
+        return Finding::ok(Servers, text).of(name);
     }
-    Finding::note(FindingArea::Servers, format!("{told}: the first client waits for it"))
+    Finding::note(Servers, format!("{text}: the first client waits for it"))
         .of(name)
         .fix(format!("Connect it with the service: `start = \"eager\"` in `[servers.{name}]`."))
         .nix(of_server(name, "start = \"eager\";"))
 }
 
 /// Returns the fix for a sandbox restriction that the journal of the server's unit shows.
-async fn in_its_way(
+async fn sandbox_remedy(
     name: &ServerName,
     transport: &TransportConfig,
     error: &ConnectError,
 ) -> Option<SandboxRemedy> {
-    let (TransportConfig::Unit { unit, .. }, words) = (transport, error.last_lines()) else {
+    let (TransportConfig::Unit { unit, .. }, lines) = (transport, error.last_lines()) else {
         return None;
     };
-    if words.is_empty() {
+    if lines.is_empty() {
         return None;
     }
     // The properties of any instance are those of the template.
     let instance = format!("{unit}@doctor.service");
-    let told = host::output("systemctl", &["show", sandbox::PROPERTIES, &instance]).await;
-    SandboxDirectives::read(&told.unwrap_or_default()).remedy(name, unit, words)
+    let properties = host::output("systemctl", &["show", sandbox::PROPERTIES, &instance]).await;
+    SandboxDirectives::read(&properties.unwrap_or_default()).remedy(name, unit, lines)
 }
 
-fn failed(
+fn failure_finding(
     name: &ServerName,
     error: &ConnectError,
     remedy: Option<SandboxRemedy>,
     redactor: &Redactor,
 ) -> Finding {
     if let ConnectError::Secret { key, source, .. } = error {
-        let (hint, nix) = (source.hint(), credential_of(source));
         // Only the service knows whether the secret is really missing.
-        let finding =
-            Finding::note(FindingArea::Servers, format!("its `{key}` cannot be read here"));
-        let finding = finding.of(name).because(chain(source)).fix(hint);
-        return match nix {
-            Some(credential) => {
-                let key = nix_name(key);
-                let file = format!("\"/run/secrets/{credential}\"");
-                finding.nix(of_server(name, &format!("credentials.{key} = {file};")))
-            }
-            None => finding,
-        };
+        let finding = Finding::note(Servers, format!("its `{key}` cannot be read here"))
+            .of(name)
+            .because(chain(source))
+            .fix(source.hint());
+        let Some(credential) = credential_of(source) else { return finding };
+        let option = format!("credentials.{} = \"/run/secrets/{credential}\";", nix_name(key));
+        return finding.nix(of_server(name, &option));
     }
     let text = redactor.redact(&chain(error));
-    let why = text.strip_prefix(&format!("connect to server `{name}`: ")).unwrap_or(&text);
-    let finding = Finding::error(FindingArea::Servers, "cannot be connected").of(name);
-    let finding = finding.because(why);
+    let why = text.strip_prefix(&format!("cannot connect to server `{name}`: ")).unwrap_or(&text);
+    let finding = Finding::error(Servers, "cannot be connected").of(name).because(why);
     match remedy {
         Some(SandboxRemedy { fix, nix: Some(nix) }) => finding.fix(fix).nix(nix),
         Some(SandboxRemedy { fix, nix: None }) => finding.fix(fix),
@@ -276,66 +272,58 @@ fn credential_of(error: &SecretError) -> Option<&str> {
     }
 }
 
-/// Returns the findings about the behaviour of a server.
-fn manners(
+/// Returns the findings about the output, the version and the exit of a server.
+fn behaviour_findings(
     name: &ServerName,
-    declared: &ServerConfig,
-    dialled: &ProbedConnection,
+    server: &ServerConfig,
+    connection: &ProbedConnection,
     record: &ProcessRecord,
     is_connected: bool,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
-    if let Some(first) = dialled.noise.first() {
+    if let Some(first) = connection.noise.first() {
         let lines = match record.noise.n_lines {
             1 => "1 line".to_owned(),
             n_lines => format!("{n_lines} lines"),
         };
-        let what = format!("writes {lines} to standard output that are no messages: `{first}`");
+        let what = format!("writes {lines} of other text than MCP to standard output: `{first}`");
         found.push(
-            Finding::warning(FindingArea::Servers, what)
-                .of(name)
-                .because("They are skipped. Clients that start it themselves may hang up at them.")
-                .fix("Have it log to standard error: many have an option or a variable for that."),
+            Finding::warning(Servers, what)
+                .because("metamcp skips them. A client that starts the server itself may disconnect.")
+                .fix("Make the server log to standard error; many have an option or a variable for it."),
         );
     }
-    if let TransportConfig::Stdio { command, args, .. } = &declared.transport
+    if let TransportConfig::Stdio { command, args, .. } = &server.transport
         && let Some(package) = pinned_versions::unpinned_package(command, args)
     {
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let what = format!("runs whatever version of `{package}` is the newest");
+        let what = format!("runs the newest version of `{package}` at each start");
         found.push(
-            Finding::warning(FindingArea::Servers, what)
-                .of(name)
-                .because("What is released tonight runs tomorrow with all that it may do, and each start asks the network.")
-                .fix(format!("Name the version in `args`, which are {args:?}."))
+            Finding::warning(Servers, what)
+                .because("A new release runs unreviewed, with all rights of the server, and each start needs the network.")
+                .fix(format!("Write the version into `args`, which are {args:?}."))
                 .nix(of_server(name, "package = pkgs.THE_SERVER;")),
         );
     }
     // Many runtimes need the 50 ms until SIGTERM to exit by themselves, so only SIGKILL counts.
-    let was_killed = record.exit.is_some_and(|exit| match exit {
-        ChildExit::Status(status) => {
-            std::os::unix::process::ExitStatusExt::signal(&status) == Some(KILL)
-        }
-        ChildExit::Pending => true,
-        ChildExit::Unknown => false,
-    });
+    let was_killed = match record.exit {
+        Some(ChildExit::Status(status)) => status.signal() == Some(KILL),
+        Some(ChildExit::Pending) => true,
+        Some(ChildExit::Unknown) | None => false,
+    };
     if is_connected && was_killed {
-        let how = dialled.exit.clone().unwrap_or_default();
+        let how = connection.exit.as_deref().unwrap_or_default();
         found.push(
-            Finding::note(
-                FindingArea::Servers,
-                format!("does not leave when it is asked to: it {how}"),
-            )
-            .of(name)
-            .because("Each stop of the service and each idle end of a connection waits for it.")
-            .fix("Report it to who makes the server."),
+            Finding::note(Servers, format!("does not exit when metamcp asks it to: it {how}"))
+                .because(
+                    "Each stop of the service and each close of an idle connection waits for it.",
+                )
+                .fix("Report it to the server's author."),
         );
     }
-    found
+    found.into_iter().map(|finding| finding.of(name)).collect()
 }
 
-/// Returns the redactor for the secrets of a server. Reports are passed on to people who may not
-/// read the configuration.
+/// Returns the redactor for the secrets of a server, because reports are passed on.
 fn redactor(transport: &TransportConfig, credentials: Option<&Path>) -> Redactor {
     let declared = match transport {
         TransportConfig::Stdio { env, .. } => env,

@@ -80,66 +80,70 @@ impl RecordingLauncher {
 impl Launcher for RecordingLauncher {
     fn launch<'a>(
         &'a self,
-        home: &'a LaunchSite,
+        site: &'a LaunchSite,
     ) -> BoxFuture<'a, Result<LaunchedServer, LaunchError>> {
         Box::pin(async move {
             let begin = Instant::now();
-            let LaunchedServer { tenant, mut pipes } = HostLauncher.launch(home).await?;
+            let LaunchedServer { running, mut pipes } = HostLauncher.launch(site).await?;
             let now = Instant::now();
             *self.lock() = ProcessRecord {
                 start: Some(now - begin),
                 started: Some(now),
                 ..ProcessRecord::default()
             };
-            let reader = |stream, inner| Box::new(Reader { inner, stream, tap: self.clone() });
+            let reader =
+                |stream, inner| Box::new(RecordedPipe { inner, stream, recorder: self.clone() });
             pipes.stdout = reader(Stream::Output, pipes.stdout);
             pipes.stderr = pipes.stderr.map(|stderr| reader(Stream::Error, stderr) as Box<_>);
-            Ok(LaunchedServer { tenant: Box::new(Watched { tenant, tap: self.clone() }), pipes })
+            Ok(LaunchedServer {
+                running: Box::new(RecordedServer { running, recorder: self.clone() }),
+                pipes,
+            })
         })
     }
 }
 
 /// A server whose exit status is recorded.
 #[derive(Debug)]
-struct Watched {
-    tenant: Box<dyn RunningServer>,
-    tap: RecordingLauncher,
+struct RecordedServer {
+    running: Box<dyn RunningServer>,
+    recorder: RecordingLauncher,
 }
 
-impl RunningServer for Watched {
+impl RunningServer for RecordedServer {
     fn kind(&self) -> StdioServerKind {
-        self.tenant.kind()
+        self.running.kind()
     }
 
     fn pid(&self) -> Option<u32> {
-        self.tenant.pid()
+        self.running.pid()
     }
 
     fn wait(&mut self) -> BoxFuture<'_, ChildExit> {
-        self.tenant.wait()
+        self.running.wait()
     }
 
-    fn last_words(&mut self, is_alone: bool) -> BoxFuture<'_, Vec<String>> {
-        self.tenant.last_words(is_alone)
+    fn last_lines(&mut self, is_only_instance: bool) -> BoxFuture<'_, Vec<String>> {
+        self.running.last_lines(is_only_instance)
     }
 
-    fn see_off(self: Box<Self>, hurry: CancellationToken) -> BoxFuture<'static, ChildExit> {
+    fn terminate(self: Box<Self>, skip_drain: CancellationToken) -> BoxFuture<'static, ChildExit> {
         Box::pin(async move {
-            let exit = self.tenant.see_off(hurry).await;
-            self.tap.lock().exit = Some(exit);
+            let exit = self.running.terminate(skip_drain).await;
+            self.recorder.lock().exit = Some(exit);
             exit
         })
     }
 }
 
 /// A pipe whose first lines are recorded.
-struct Reader {
+struct RecordedPipe {
     inner: Box<dyn AsyncRead + Send + Unpin>,
     stream: Stream,
-    tap: RecordingLauncher,
+    recorder: RecordingLauncher,
 }
 
-impl AsyncRead for Reader {
+impl AsyncRead for RecordedPipe {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -147,7 +151,7 @@ impl AsyncRead for Reader {
     ) -> Poll<io::Result<()>> {
         let n_before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
-        let mut record = self.tap.lock();
+        let mut record = self.recorder.lock();
         let first = match self.stream {
             Stream::Output => &mut record.noise,
             Stream::Error => &mut record.stderr,
@@ -196,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_lines_that_are_no_messages_are_noise() {
+    fn the_first_output_lines_that_are_not_messages_are_recorded() {
         let mut first = FirstLines::default();
         first.take(b"\n \r\nhello\n{\"jsonrpc\":\"2.0\",\"id\":1,\"res", Stream::Output);
         first.take(b"ult\":{}}\nSta", Stream::Output);

@@ -28,8 +28,8 @@ pub(super) struct SandboxRemedy {
 
 impl SandboxDirectives {
     /// Parses the output of `systemctl show` for [`PROPERTIES`].
-    pub(super) fn read(told: &str) -> Self {
-        let has = |property: &str| told.lines().any(|line| line == format!("{property}=yes"));
+    pub(super) fn read(output: &str) -> Self {
+        let has = |property: &str| output.lines().any(|line| line == format!("{property}=yes"));
         Self { denies_jit: has("MemoryDenyWriteExecute"), has_no_network: has("PrivateNetwork") }
     }
 
@@ -41,6 +41,16 @@ impl SandboxDirectives {
         unit: &str,
         lines: &[String],
     ) -> Option<SandboxRemedy> {
+        let (fix, option) = self.fix(lines)?;
+        // The NixOS module names the unit like this.
+        let is_of_module = unit.strip_prefix("metamcp-server-") == Some(server.as_str());
+        let nix = is_of_module.then(|| of_server(server, option));
+        Some(SandboxRemedy { fix: format!("{fix} in a drop-in of {unit}@.service."), nix })
+    }
+
+    /// Returns the fix, which a drop-in of the unit applies, and the option of the NixOS module.
+    // One row for each failure: a table, however long.
+    fn fix(self, lines: &[String]) -> Option<(&'static str, &'static str)> {
         let has =
             |words: &[&str]| lines.iter().any(|line| words.iter().any(|word| line.contains(word)));
         // The journal may contain only one of these messages. The first comes from a process that
@@ -48,84 +58,67 @@ impl SandboxDirectives {
         let fails_at = |step: &str, status: u8| {
             has(&[&format!("Failed at step {step} spawning "), &format!("status={status}/{step}")])
         };
-        let drop_in = format!("in a drop-in of {unit}@.service");
+        let lacks_program =
+            has(&["status=127/n/a"]) && has(&[": not found", ": command not found"]);
         // Source: `exit_status_to_string` of systemd, and errno(3) as worded by glibc and Node.
-        let (fix, option) = if self.denies_jit && has(&["status=5/TRAP"]) {
+        let rows = [
             (
-                format!(
-                    "It compiles while it runs, as Node and browsers do: set `MemoryDenyWriteExecute=no` {drop_in}."
-                ),
+                self.denies_jit && has(&["status=5/TRAP"]),
+                "The server compiles code at run time, as Node and browsers do: set `MemoryDenyWriteExecute=no`",
                 "sandbox.jit = true;",
-            )
-        } else if has(&["Failed with result 'oom-kill'"]) {
+            ),
             (
-                format!("It needs more memory than it may have: raise `MemoryMax=` {drop_in}."),
+                has(&["Failed with result 'oom-kill'"]),
+                "The server needs more memory than its limit: raise `MemoryMax=`",
                 "sandbox.memoryMax = \"2G\";",
-            )
-        } else if fails_at("CHDIR", 200) {
+            ),
             (
-                format!(
-                    "Its working directory is not there, or the sandbox hides it: make it, or name it in `BindPaths=` {drop_in}."
-                ),
+                fails_at("CHDIR", 200),
+                "Its working directory is missing or hidden by the sandbox: create it, or name it in `BindPaths=`",
                 "sandbox.writablePaths = [ \"/ITS/DIRECTORY\" ];",
-            )
-        } else if fails_at("NAMESPACE", 226) {
+            ),
             (
-                format!(
-                    "What the sandbox is to show is not there: make it, or correct the path {drop_in}."
-                ),
-                "sandbox.readOnlyPaths = [ \"/WHAT/IS/THERE\" ];",
-            )
-        } else if fails_at("CREDENTIALS", 243) {
+                fails_at("NAMESPACE", 226),
+                "A path that the sandbox shows is missing: create it, or correct the path",
+                "sandbox.readOnlyPaths = [ \"/EXISTING/PATH\" ];",
+            ),
             (
-                format!(
-                    "The file of a secret is not there: make it, or correct `LoadCredential=` {drop_in}."
-                ),
+                fails_at("CREDENTIALS", 243),
+                "The file of a secret is missing: create it, or correct `LoadCredential=`",
                 "credentials.KEY = \"/run/secrets/THE_FILE\";",
-            )
-        } else if fails_at("USER", 217) {
+            ),
             (
-                format!("Its user does not exist: make it, or correct `User=` {drop_in}."),
+                fails_at("USER", 217),
+                "Its user does not exist: create it, or correct `User=`",
                 "sandbox.user = null;",
-            )
-        } else if fails_at("GROUP", 216) {
+            ),
             (
-                format!("Its group does not exist: make it, or correct `Group=` {drop_in}."),
+                fails_at("GROUP", 216),
+                "Its group does not exist: create it, or correct `Group=`",
                 "sandbox.group = null;",
-            )
-        } else if has(&["status=127/n/a"]) && has(&[": not found", ": command not found"]) {
+            ),
             (
-                format!(
-                    "A program is not in its path: install it, or add its directory to `Environment=PATH=` {drop_in}."
-                ),
+                lacks_program,
+                "A program is not in its path: install it, or add its directory to `Environment=PATH=`",
                 "extraPackages = [ pkgs.THE_PROGRAM ];",
-            )
-        } else if has(&["Read-only file system", "read-only file system", "EROFS"]) {
+            ),
             (
-                format!(
-                    "It writes where it may only read: give it `StateDirectory=` and that as `HOME`, or name the place in `BindPaths=`, {drop_in}."
-                ),
+                has(&["Read-only file system", "read-only file system", "EROFS"]),
+                "The server writes to a read-only path: set `StateDirectory=` and use it as `HOME`, or name the path in `BindPaths=`,",
                 "sandbox.state = true;",
-            )
-        } else if has(&["Address family not supported", "EAFNOSUPPORT"]) {
+            ),
             (
-                format!(
-                    "It makes sockets of a kind that it may not: add to `RestrictAddressFamilies=` {drop_in}."
-                ),
+                has(&["Address family not supported", "EAFNOSUPPORT"]),
+                "The server opens sockets of a forbidden kind: add the kind to `RestrictAddressFamilies=`",
                 "sandbox.addressFamilies = [ \"AF_INET\" \"AF_INET6\" \"AF_NETLINK\" \"AF_UNIX\" ];",
-            )
-        } else if self.has_no_network && has(&["Network is unreachable", "ENETUNREACH"]) {
+            ),
             (
-                format!("It needs the network, and has none: set `PrivateNetwork=no` {drop_in}."),
+                self.has_no_network && has(&["Network is unreachable", "ENETUNREACH"]),
+                "The server needs the network: set `PrivateNetwork=no`",
                 "sandbox.network = true;",
-            )
-        } else {
-            return None;
-        };
-        // The NixOS module names the unit like this.
-        let is_ours = unit.strip_prefix("metamcp-server-") == Some(server.as_str());
-        let nix = is_ours.then(|| of_server(server, option));
-        Some(SandboxRemedy { fix, nix })
+            ),
+        ];
+        rows.into_iter().find_map(|(is_shown, fix, option)| is_shown.then_some((fix, option)))
     }
 }
 
@@ -138,16 +131,16 @@ pub(super) fn of_server(server: &ServerName, option: &str) -> String {
 mod tests {
     use super::*;
 
-    fn remedy(told: &str, unit: &str, lines: &[&str]) -> Option<SandboxRemedy> {
+    fn remedy(properties: &str, unit: &str, lines: &[&str]) -> Option<SandboxRemedy> {
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
         let server = ServerName::new("notes").expect("a name");
-        SandboxDirectives::read(told).remedy(&server, unit, &lines)
+        SandboxDirectives::read(properties).remedy(&server, unit, &lines)
     }
 
     /// Returns the option for a unit of the NixOS module.
     #[track_caller]
-    fn option(told: &str, lines: &[&str]) -> Option<String> {
-        let found = remedy(told, "metamcp-server-notes", lines)?;
+    fn option(properties: &str, lines: &[&str]) -> Option<String> {
+        let found = remedy(properties, "metamcp-server-notes", lines)?;
         assert!(found.fix.contains("metamcp-server-notes@.service"), "{}", found.fix);
         found.nix?.strip_prefix("services.metamcp.servers.notes.").map(str::to_owned)
     }
@@ -211,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_the_module_has_not_made_is_not_changed_by_it() {
+    fn a_unit_that_the_nixos_module_did_not_create_gets_no_nix_option() {
         let found =
             remedy("", "my-notes", &["Failed at step USER spawning /bin/true: No such process"])
                 .expect("it is certain");

@@ -9,7 +9,7 @@ use tokio::{
     time,
 };
 
-use super::finding::{Finding, FindingArea};
+use super::finding::{Finding, FindingArea::Sockets, FindingSeverity};
 use crate::{
     config::{ListenConfig, defaults},
     control::socket_client,
@@ -32,10 +32,15 @@ pub(super) enum ServicePresence {
     /// A service answers.
     Answers,
     /// There is no service.
-    Nobody,
+    Absent,
     /// There may be a service that does not answer this user.
     Unknown,
 }
+
+const ACCESS: &str = "Run this command as root, or admit a group with `listen.control_group`, or with `SocketGroup=` in a drop-in of metamcp-control.socket.";
+const GROUP: &str = "users.users.YOU.extraGroups = [ \"metamcp\" ];";
+const RESTART: &str = "Read `metamcp logs`, then run `systemctl restart metamcp`.";
+const OTHER_PORT: &str = "services.metamcp.settings.listen.http = \"127.0.0.1:12012\";";
 
 /// Examines the control socket; returns the report of the service, if it answers.
 pub(super) async fn control(
@@ -43,66 +48,66 @@ pub(super) async fn control(
     found: &mut Vec<Finding>,
 ) -> (Option<ServiceReport>, ServicePresence) {
     let name = path.display();
-    let mut presence = ServicePresence::Unknown;
-    let finding = match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            presence = ServicePresence::Nobody;
-            Finding::note(FindingArea::Sockets, format!("no service runs: there is no `{name}`"))
-                .fix("Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.")
-                .nix("services.metamcp.enable = true;")
-        }
-        Err(error) => Finding::error(FindingArea::Sockets, format!("`{name}` cannot be looked at"))
-            .because(error.to_string())
-            .fix(ACCESS)
-            .nix(GROUP),
+    let (finding, presence) = match std::fs::symlink_metadata(path) {
         Ok(file) if !file.file_type().is_socket() => {
-            Finding::error(FindingArea::Sockets, format!("`{name}` is no socket"))
-                .fix("Remove it, or set `listen.control` to another path.")
+            let finding = Finding::error(Sockets, format!("`{name}` is not a socket"))
+                .fix("Remove it, or set `listen.control` to another path.");
+            (finding, ServicePresence::Unknown)
         }
         Ok(_) => match soon(UnixStream::connect(path)).await {
             Ok(_) => match ask(path).await {
-                Ok(told) => {
-                    found.push(version(&told));
-                    return (Some(told), ServicePresence::Answers);
+                Ok(report) => {
+                    found.push(version(&report));
+                    return (Some(report), ServicePresence::Answers);
                 }
-                Err(why) => Finding::error(
-                    FindingArea::Sockets,
-                    format!("the service at `{name}` does not answer"),
-                )
-                .because(why)
-                .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew."),
-            },
-            Err(error) => match error.kind() {
-                io::ErrorKind::ConnectionRefused => {
-                    presence = ServicePresence::Nobody;
-                    Finding::warning(FindingArea::Sockets, format!("nobody listens at `{name}`"))
-                        .because("It is left over from a service that was killed.")
-                        .fix("Start the service: it replaces the socket.")
-                }
-                io::ErrorKind::PermissionDenied => Finding::error(
-                    FindingArea::Sockets,
-                    format!("`{name}` may not be used by this user"),
-                )
-                .fix(ACCESS)
-                .nix(GROUP),
-                _ => {
-                    Finding::error(FindingArea::Sockets, format!("`{name}` cannot be connected to"))
-                        .because(error.to_string())
-                        .fix("See `metamcp logs`; `systemctl restart metamcp` starts it anew.")
+                Err(reason) => {
+                    let what = format!("the service at `{name}` does not answer");
+                    let finding = Finding::error(Sockets, what).because(reason).fix(RESTART);
+                    (finding, ServicePresence::Unknown)
                 }
             },
+            Err(error) => unreachable_socket(path, &error),
         },
+        Err(error) => unreachable_socket(path, &error),
     };
     found.push(finding);
     (None, presence)
 }
 
-const ACCESS: &str = "Use it as root, or let a group in: `listen.control_group`, or `SocketGroup=` in a drop-in of metamcp-control.socket.";
-const GROUP: &str = "users.users.YOU.extraGroups = [ \"metamcp\" ];";
+fn unreachable_socket(path: &Path, error: &io::Error) -> (Finding, ServicePresence) {
+    let name = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            let what = format!("no service is running: `{name}` does not exist");
+            let finding = Finding::note(Sockets, what)
+                .fix("Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.")
+                .nix("services.metamcp.enable = true;");
+            (finding, ServicePresence::Absent)
+        }
+        io::ErrorKind::ConnectionRefused => {
+            let finding = Finding::warning(Sockets, format!("no service listens at `{name}`"))
+                .because("A service that was killed left the socket behind.")
+                .fix("Start the service: it replaces the socket.");
+            (finding, ServicePresence::Absent)
+        }
+        io::ErrorKind::PermissionDenied => {
+            let finding = Finding::error(Sockets, format!("this user may not use `{name}`"))
+                .fix(ACCESS)
+                .nix(GROUP);
+            (finding, ServicePresence::Unknown)
+        }
+        _ => {
+            let finding = Finding::error(Sockets, format!("cannot connect to `{name}`"))
+                .because(error.to_string())
+                .fix(RESTART);
+            (finding, ServicePresence::Unknown)
+        }
+    }
+}
 
-/// Waits for an operation on a socket, at most [`defaults::DOCTOR_PATIENCE`].
+/// Waits for an operation on a socket, at most [`defaults::DOCTOR_TIMEOUT`].
 async fn soon<T>(trying: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    let tried = time::timeout(defaults::DOCTOR_PATIENCE, trying).await;
+    let tried = time::timeout(defaults::DOCTOR_TIMEOUT, trying).await;
     tried.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
@@ -119,18 +124,16 @@ async fn ask(path: &Path) -> Result<ServiceReport, String> {
     Ok(ServiceReport { version, secrets: secrets.collect() })
 }
 
-fn version(told: &ServiceReport) -> Finding {
+fn version(report: &ServiceReport) -> Finding {
     let ours = env!("CARGO_PKG_VERSION");
-    match told.version.as_deref() {
-        Some(theirs) if theirs != ours => Finding::warning(
-            FindingArea::Sockets,
-            format!("the service is metamcp {theirs}, this is {ours}"),
-        )
-        .because("It was started before this one was installed, or from another place.")
-        .fix("Restart it: `systemctl restart metamcp`."),
-        Some(_) | None => {
-            Finding::ok(FindingArea::Sockets, "the service answers at its control socket")
+    match report.version.as_deref() {
+        Some(theirs) if theirs != ours => {
+            let what = format!("the service is metamcp {theirs}, and this program is {ours}");
+            Finding::warning(Sockets, what)
+                .because("The service was started before this version was installed, or from another place.")
+                .fix("Restart it: `systemctl restart metamcp`.")
         }
+        _ => Finding::ok(Sockets, "the service answers at its control socket"),
     }
 }
 
@@ -145,66 +148,75 @@ pub(super) async fn http(
     if address.port() == 0 {
         return;
     }
-    let answered = match listen.tls {
+    let answer = match listen.tls {
         // With TLS, only the connection is tested.
-        Some(_) => soon(TcpStream::connect(address)).await.map(|_| String::new()),
-        None => health(address, &address.to_string()).await,
+        Some(_) => soon(TcpStream::connect(address)).await.map(|_| None),
+        None => health(address, &address.to_string()).await.map(Some),
     };
-    let finding = match answered {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            let what = format!("nobody listens at {address}");
-            match presence {
-                ServicePresence::Answers => Finding::error(FindingArea::Sockets, what)
-                    .because("The service answers at its control socket, and clients cannot reach it.")
-                    .fix("Check that metamcp.socket listens where `listen.http` says: `systemctl status metamcp.socket`."),
-                ServicePresence::Nobody | ServicePresence::Unknown => {
-                    Finding::ok(FindingArea::Sockets, format!("{address} is free"))
-                }
-            }
+    let is_absent = presence == ServicePresence::Absent;
+    let finding = match answer {
+        Err(error) => unanswered(address, presence, &error),
+        Ok(None) if is_absent => taken(address, "a program"),
+        Ok(None) => {
+            let what = format!("{address} accepts connections; with TLS, nothing else is checked");
+            Finding::note(Sockets, what)
         }
-        Err(error) => Finding::error(FindingArea::Sockets, format!("{address} does not answer"))
-            .because(error.to_string())
-            .fix("See which program listens there: `ss -ltnp`."),
-        Ok(_) if presence == ServicePresence::Nobody && listen.tls.is_some() => {
-            taken(address, "a program")
-        }
-        Ok(answer) if presence == ServicePresence::Nobody && is_ours(&answer) => {
-            taken(address, "another metamcp")
-        }
-        Ok(_) if listen.tls.is_some() => Finding::note(
-            FindingArea::Sockets,
-            format!("{address} is connected to; it speaks TLS, and is not asked more"),
-        ),
-        Ok(answer) if is_ours(&answer) => {
-            // DNS rebinding: a request with a foreign host name must be rejected.
-            match health(address, "example.org").await {
-                Ok(other) if other.starts_with("HTTP/1.1 403") => {
-                    found.extend(token(listen, address).await);
-                    Finding::ok(FindingArea::Sockets, format!("clients are answered at {address}, and strangers are not"))
-                }
-                Ok(_) => Finding::warning(FindingArea::Sockets, format!("{address} serves any name of a host"))
-                    .because("A page in a browser may reach the tools under a name of its own.")
-                    .fix("Remove `example.org` from `listen.allowed_hosts`, or have the proxy before it check the name.")
-                    .nix("services.metamcp.settings.listen.allowed_hosts = [ ];"),
-                Err(error) => Finding::warning(FindingArea::Sockets, format!("{address} answers one time and not the next"))
-                    .because(error.to_string())
-                    .fix("See `metamcp logs`."),
-            }
-        }
-        Ok(_) => {
-            Finding::error(FindingArea::Sockets, format!("another program listens at {address}"))
-                .fix("Stop it, or set `listen.http` to another port: `ss -ltnp` tells which it is.")
+        Ok(Some(answer)) if !is_ours(&answer) => {
+            Finding::error(Sockets, format!("another program listens at {address}"))
+                .fix(
+                    "Stop it (`ss -ltnp` shows which it is), or set `listen.http` to another port.",
+                )
                 .nix(OTHER_PORT)
+        }
+        Ok(Some(_)) if is_absent => taken(address, "another metamcp"),
+        Ok(Some(_)) => {
+            let finding = host_names(address).await;
+            if finding.level == FindingSeverity::Ok {
+                found.extend(token(listen, address).await);
+            }
+            finding
         }
     };
     found.push(finding);
 }
 
+/// Returns the finding about an address that does not answer.
+fn unanswered(address: SocketAddr, presence: ServicePresence, error: &io::Error) -> Finding {
+    if error.kind() != io::ErrorKind::ConnectionRefused {
+        return Finding::error(Sockets, format!("{address} does not answer"))
+            .because(error.to_string())
+            .fix("Run `ss -ltnp` to see which program listens there.");
+    }
+    if presence != ServicePresence::Answers {
+        return Finding::ok(Sockets, format!("{address} is free"));
+    }
+    Finding::error(Sockets, format!("no program listens at {address}"))
+        .because("The service answers at its control socket, but clients cannot reach it.")
+        .fix("Make `ListenStream=` of metamcp.socket and `listen.http` agree: `systemctl status metamcp.socket`.")
+}
+
+/// Checks that the service refuses a foreign host name, as a DNS rebinding attack sends it.
+async fn host_names(address: SocketAddr) -> Finding {
+    match health(address, "example.org").await {
+        Ok(answer) if answer.starts_with("HTTP/1.1 403") => {
+            Finding::ok(Sockets, format!("{address} answers clients, and refuses foreign host names"))
+        }
+        Ok(_) => Finding::warning(Sockets, format!("{address} accepts every host name"))
+            .because("A web page may call the tools under a host name of its own (DNS rebinding).")
+            .fix("Remove `example.org` from `listen.allowed_hosts`, or have the proxy before it check the name.")
+            .nix("services.metamcp.settings.listen.allowed_hosts = [ ];"),
+        Err(error) => Finding::warning(Sockets, format!("{address} answers only some requests"))
+            .because(error.to_string())
+            .fix("Read `metamcp logs`."),
+    }
+}
+
 /// Returns the finding that a program other than the expected service uses the address.
-fn taken(address: SocketAddr, who: &str) -> Finding {
-    Finding::error(FindingArea::Sockets, format!("{who} listens at {address}, and no service at the control socket"))
+fn taken(address: SocketAddr, program: &str) -> Finding {
+    let what = format!("{program} listens at {address}, but no service at the control socket");
+    Finding::error(Sockets, what)
         .because("A service with this configuration cannot listen there.")
-        .fix("Name its socket with --socket if it is the one that is meant; else stop it, or set `listen.http` to another port: `ss -ltnp` tells which it is.")
+        .fix("If it is your service, name its socket with --socket. Otherwise stop it (`ss -ltnp` shows which it is), or set `listen.http` to another port.")
         .nix(OTHER_PORT)
 }
 
@@ -213,13 +225,11 @@ async fn token(listen: &ListenConfig, address: SocketAddr) -> Option<Finding> {
     listen.token.as_ref()?;
     let answer = get(address, &address.to_string(), "/readyz").await.ok()?;
     (!answer.starts_with("HTTP/1.1 401")).then(|| {
-        Finding::error(FindingArea::Sockets, format!("{address} asks nobody for the token"))
-            .because("`listen.token` is set, and the service that runs was told something else.")
-            .fix("Reload it: `systemctl reload metamcp`; see `metamcp logs` if it refuses that.")
+        Finding::error(Sockets, format!("{address} requires no token"))
+            .because("`listen.token` is set, but the service runs with another configuration.")
+            .fix("Run `systemctl reload metamcp`; if it refuses, read `metamcp logs`.")
     })
 }
-
-const OTHER_PORT: &str = "services.metamcp.settings.listen.http = \"127.0.0.1:12012\";";
 
 /// Returns `true` if an answer to `/healthz` comes from metamcp.
 fn is_ours(answer: &str) -> bool {

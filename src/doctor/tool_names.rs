@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Finding, FindingArea};
+use super::finding::{Finding, FindingArea::Names};
 use crate::{config::defaults, redact::sanitize, server_name::ServerName, view::alias};
 
 /// The largest number of names in one finding; `metamcp tools` lists all of them.
@@ -21,15 +21,12 @@ pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
         let twice: Vec<&str> =
             counts.iter().filter(|(_, n)| **n > 1).map(|(name, _)| *name).collect();
         if !twice.is_empty() {
-            let finding = Finding::warning(
-                FindingArea::Names,
-                format!("lists {} more than once: {}", tools_of(twice.len()), shown(&twice)),
-            );
+            let what = format!("lists {} more than once: {}", tools_of(twice.len()), shown(&twice));
             found.push(
-                finding
+                Finding::warning(Names, what)
                     .of(server)
-                    .because("Clients see the first of each alone.")
-                    .fix("Report it to who makes the server."),
+                    .because("Clients see only the first of each.")
+                    .fix("Report it to the server's author."),
             );
         }
         let other: Vec<&str> = counts
@@ -38,44 +35,40 @@ pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
             .copied()
             .collect();
         if let Some(first) = other.first() {
-            let finding = Finding::note(
-                FindingArea::Names,
-                format!("{} under another name: {}", tools_are(other.len()), shown(&other)),
-            );
+            let verb = if other.len() == 1 { "is" } else { "are" };
+            let tools = tools_of(other.len());
+            let what = format!("{tools} {verb} shown under another name: {}", shown(&other));
+            let (name, exposed) = (server.qualify(first), alias::exposed(server, first));
             found.push(
-                finding
+                Finding::note(Names, what)
                     .of(server)
                     .because(format!(
-                        "Clients take 64 characters with their own prefix, letters, digits, `_` and `-`: `{}` is `{}`.",
-                        sanitize(&server.qualify(first)), alias::exposed(server, first),
+                        "Clients accept 64 characters with their own prefix, only letters, digits, `_` and `-`. They see `{}` as `{exposed}`.",
+                        sanitize(&name),
                     ))
-                    .fix("Give the server a shorter name, or reach it at `/servers/NAME`, where its tools are called as they are."),
+                    .fix("Give the server a shorter name, or use `/servers/NAME`, where its tools keep their names."),
             );
         }
     }
     if n_all > defaults::DOCTOR_TOOLS_MAX {
         found.push(
-            Finding::warning(FindingArea::Names, format!("{n_all} tools in the merged view"))
+            Finding::warning(Names, format!("{n_all} tools in the merged view"))
                 .because(format!(
-                    "Some clients refuse more than {}, and all of them pay for each definition in every session.",
+                    "Some clients refuse more than {}, and each definition takes context in every session.",
                     defaults::DOCTOR_TOOLS_MAX
                 ))
                 .fix("Have clients use `/meta`, or set `listen.root = \"meta\"`.")
                 .nix("services.metamcp.settings.listen.root = \"meta\";"),
         );
     } else if found.is_empty() && !tools.is_empty() {
-        let whole = format!("{}, called as their servers call them", tools_of(n_all));
-        found.push(Finding::ok(FindingArea::Names, whole));
+        let what = format!("{}, all under their own names", tools_of(n_all));
+        found.push(Finding::ok(Names, what));
     }
     found
 }
 
 fn tools_of(n: usize) -> String {
     if n == 1 { "1 tool".to_owned() } else { format!("{n} tools") }
-}
-
-fn tools_are(n: usize) -> String {
-    if n == 1 { "1 tool is shown".to_owned() } else { format!("{n} tools are shown") }
 }
 
 fn shown(names: &[&str]) -> String {
@@ -98,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_clients_do_not_take_are_told() {
+    fn tool_names_that_clients_do_not_accept_are_reported() {
         assert_eq!(examined("git", &["log"])[0].level, FindingSeverity::Ok);
         let found = examined("git", &["log", "page.click", "log"]);
         assert_eq!(found[0].what, "lists 1 tool more than once: `log`");

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::finding::{Finding, FindingArea};
+use super::finding::{Finding, FindingArea::Unit};
 use crate::config::FILE_VARIABLE;
 
 /// The shipped unit of the host.
@@ -78,8 +78,8 @@ pub(super) fn read<'a>(files: impl IntoIterator<Item = &'a str>) -> UnitDirectiv
 
 /// Returns the words of `ExecStart=`, without its prefix characters.
 pub(super) fn command(directives: &UnitDirectives) -> Vec<&str> {
-    let line = directives.get("ExecStart").and_then(|all| all.last());
-    let line = line.map_or("", String::as_str).trim_start_matches(['-', '@', ':', '+', '!']);
+    let line = last(directives, "ExecStart").unwrap_or_default();
+    let line = line.trim_start_matches(['-', '@', ':', '+', '!']);
     line.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect()
 }
 
@@ -140,35 +140,32 @@ pub(super) fn compare(installed: &UnitDirectives, is_of_user: bool) -> Vec<Findi
     };
     let mut found = Vec::new();
     if !hardening.is_empty() {
+        let what = format!("the sandbox differs from the shipped one: {}", listed(&hardening));
         found.push(
-            Finding::warning(FindingArea::Unit, format!("the sandbox is not the one that is shipped: {}", listed(&hardening)))
-                .because("What it leaves open, every server that runs as a child may use.")
-                .fix("Install the unit that is shipped, and relax in a drop-in only what a server cannot do without.")
-                .nix("# remove what you set of it from systemd.services.metamcp.serviceConfig"),
+            Finding::warning(Unit, what)
+                .because("Every server that runs as a child may use what the sandbox leaves open.")
+                .fix("Install the shipped unit, and relax in a drop-in only what a server needs.")
+                .nix("# remove these directives from systemd.services.metamcp.serviceConfig"),
         );
     }
     if !others.is_empty() {
+        let what = format!("the unit differs from the shipped one: {}", listed(&others));
         found.push(
-            Finding::note(
-                FindingArea::Unit,
-                format!("the unit differs from the one that is shipped: {}", listed(&others)),
-            )
-            .because("Notices, the watchdog and the stop are made for the values that are shipped.")
-            .fix("Compare it with `systemd/metamcp.service` of this version."),
+            Finding::note(Unit, what)
+                .because("Notifications, the watchdog and the stop rely on the shipped values.")
+                .fix("Compare it with `systemd/metamcp.service` of this version."),
         );
     }
     let files = |directives: &UnitDirectives| {
-        let limit = directives.get("LimitNOFILE").and_then(|all| all.last())?.clone();
-        let soft = limit.split(':').next().unwrap_or_default().to_owned();
+        let soft = last(directives, "LimitNOFILE")?.split(':').next()?;
         if soft == "infinity" { Some(u64::MAX) } else { soft.parse().ok() }
     };
-    let (has, wanted) = (files(installed), files(&shipped));
-    if has.unwrap_or(DEFAULT_FILES) < wanted.unwrap_or_default() {
-        let wanted = shipped.get("LimitNOFILE").and_then(|all| all.last());
-        let wanted = wanted.map_or("", String::as_str);
+    let has = files(installed).unwrap_or(DEFAULT_FILES);
+    if has < files(&shipped).unwrap_or_default() {
+        let wanted = last(&shipped, "LimitNOFILE").unwrap_or_default();
         found.push(
-            Finding::warning(FindingArea::Unit, format!("LimitNOFILE= allows {} open files", has.unwrap_or(DEFAULT_FILES)))
-                .because("Each client and each pipe of a server takes one: at the limit, clients are not accepted any more.")
+            Finding::warning(Unit, format!("LimitNOFILE= allows {has} open files"))
+                .because("Each client and each pipe of a server takes one. At the limit, metamcp accepts no more clients.")
                 .fix(format!("Set `LimitNOFILE={wanted}` in a drop-in of metamcp.service."))
                 .nix(format!("systemd.services.metamcp.serviceConfig.LimitNOFILE = \"{wanted}\";")),
         );
@@ -179,8 +176,12 @@ pub(super) fn compare(installed: &UnitDirectives, is_of_user: bool) -> Vec<Findi
 /// Returns `true` if a directive has the value shipped for an older systemd.
 fn is_for_older(key: &str, installed: &UnitDirectives) -> bool {
     let older = read([SHIPPED_FOR_252]);
-    let wanted = older.get(key).and_then(|all| all.last());
-    wanted.is_some() && wanted == installed.get(key).and_then(|all| all.last())
+    last(&older, key).is_some_and(|wanted| last(installed, key) == Some(wanted))
+}
+
+/// Returns the value of a directive that takes effect if only one can.
+fn last<'a>(directives: &'a UnitDirectives, key: &str) -> Option<&'a str> {
+    directives.get(key)?.last().map(String::as_str)
 }
 
 /// Returns `true` if a differing directive restricts the service more than the shipped one.
@@ -193,8 +194,7 @@ fn is_narrower(key: &str, installed: &UnitDirectives, shipped: &UnitDirectives) 
         values.flat_map(|value| value.split_whitespace().map(str::to_owned)).collect()
     };
     let says = |key: &str, wanted: &[&str]| {
-        let value = installed.get(key).and_then(|all| all.last());
-        value.is_some_and(|value| wanted.contains(&value.as_str()))
+        last(installed, key).is_some_and(|value| wanted.contains(&value))
     };
     match key {
         "RestrictAddressFamilies" => {
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_that_is_shipped_is_as_it_should_be() {
+    fn the_shipped_unit_has_no_finding() {
         let own = Path::new("/home/ada/.config");
         for (shipped, is_of_user, config) in [
             (SHIPPED, false, "/etc/metamcp/metamcp.toml"),
@@ -236,16 +236,16 @@ mod tests {
     }
 
     #[test]
-    fn a_drop_in_that_relaxes_is_told() {
+    fn a_drop_in_that_relaxes_the_unit_is_reported() {
         let relaxed = "[Service]\nProtectHome=no\nProtectHome=\nLimitNOFILE=512\nKillMode=process\nExecStart=\nExecStart=-/x/metamcp serve \\\n  --config=/y\n[Unit]\nA=b";
         let found = read([SHIPPED, relaxed]);
-        let told: Vec<String> =
+        let findings: Vec<String> =
             compare(&found, false).into_iter().map(|finding| finding.what).collect();
         assert_eq!(
-            told,
+            findings,
             [
-                "the sandbox is not the one that is shipped: ProtectHome=",
-                "the unit differs from the one that is shipped: KillMode=",
+                "the sandbox differs from the shipped one: ProtectHome=",
+                "the unit differs from the shipped one: KillMode=",
                 "LimitNOFILE= allows 512 open files",
             ]
         );
@@ -273,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn the_drop_in_for_an_older_systemd_is_not_told() {
+    fn the_drop_in_for_an_older_systemd_is_not_reported() {
         assert_eq!(compare(&read([SHIPPED, SHIPPED_FOR_252]), false), []);
         let other = read([SHIPPED, "[Service]\nType=exec"]);
         assert_eq!(compare(&other, false).len(), 1);
     }
 
     #[test]
-    fn a_drop_in_that_takes_more_away_is_not_told() {
+    fn a_drop_in_that_restricts_more_is_not_reported() {
         let alone = "[Service]\nRestrictAddressFamilies=\nRestrictAddressFamilies=AF_UNIX\nPrivateNetwork=true";
         assert_eq!(compare(&read([SHIPPED, alone]), false), []);
         let owned = "[Service]\nDynamicUser=false\nUser=ada\nNoNewPrivileges=true\nPrivateTmp=true\nProtectSystem=strict\nRestrictSUIDSGID=true";

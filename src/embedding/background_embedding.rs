@@ -30,7 +30,7 @@ impl Embedder {
 /// Learns until all wanted texts are known.
 async fn learn(shared: Arc<EmbedderShared>) {
     shared.read().await;
-    let mut backoff = Backoff::new(shared.pace.pause);
+    let mut backoff = Backoff::new(shared.timeouts.pause);
     let mut n_unsaved = 0;
     loop {
         let Some(batch) = shared.next(n_unsaved == 0) else { return };
@@ -41,13 +41,12 @@ async fn learn(shared: Arc<EmbedderShared>) {
         }
         match shared.ask(&batch).await {
             Ok(vectors) => {
-                shared.keep(&batch, vectors);
-                backoff = Backoff::new(shared.pace.pause);
+                shared.insert(&batch, vectors);
+                backoff = Backoff::new(shared.timeouts.pause);
                 n_unsaved += 1;
             }
             Err(error) => {
-                let is_halved = shared.missed(&batch, &error);
-                if is_halved {
+                if shared.note_missing(&batch, &error) {
                     continue;
                 }
                 if n_unsaved > 0 {
@@ -77,20 +76,19 @@ impl EmbedderShared {
         Some(batch)
     }
 
-    fn keep(&self, batch: &[EmbeddingText], vectors: Vec<UnitVector>) {
+    fn insert(&self, batch: &[EmbeddingText], vectors: Vec<UnitVector>) {
         {
-            let mut state = self.state();
-            let state = &mut *state;
+            let state = &mut *self.state();
             let found = batch.iter().map(EmbeddingText::digest).zip(vectors);
-            state.vectors.keep(found, state.plan.texts());
+            state.vectors.insert(found, state.plan.texts());
             state.plan.answered();
         }
         self.changes.send_modify(|n| *n += 1);
-        self.note_answer(EndpointAnswer::AtAll);
+        self.note_answer(EndpointAnswer::AnyTime);
     }
 
     /// Records that a batch has no answer; returns `true` if a smaller one is due at once.
-    fn missed(&self, batch: &[EmbeddingText], error: &EmbeddingError) -> bool {
+    fn note_missing(&self, batch: &[EmbeddingText], error: &EmbeddingError) -> bool {
         if error.is_refusal() {
             let aside = self.state().plan.refused(batch);
             let Some(text) = aside else { return true };
@@ -105,7 +103,7 @@ impl EmbedderShared {
     async fn pause(&self, backoff: &mut Backoff, error: &EmbeddingError) {
         let mut pause = backoff.pause(fastrand::f64());
         if let EmbeddingError::Web(WebError::Status { retry_after: Some(asked), .. }) = error {
-            pause = pause.max((*asked).min(self.pace.pause.1));
+            pause = pause.max((*asked).min(self.timeouts.pause.1));
         }
         tokio::select! {
             () = time::sleep(pause) => {}
@@ -127,7 +125,7 @@ impl EmbedderShared {
         {
             let mut state = self.state();
             // A query may have shown by now that the endpoint uses another model.
-            let dimension = state.vectors.dimension();
+            let dimension = state.vectors.dimension;
             state.vectors = VectorTable::cached(found);
             if let Some(dimension) = dimension {
                 let _forgotten = state.vectors.answered(dimension);
@@ -139,7 +137,7 @@ impl EmbedderShared {
     /// Writes the known vectors to the disk.
     async fn save(self: &Arc<Self>) {
         let Some(file) = self.file.clone() else { return };
-        let (space, all) = (self.space, self.state().vectors.all().clone());
+        let (space, all) = (self.space, self.state().vectors.all.clone());
         let write = tokio::task::spawn_blocking(move || vector_file::write(&file, space, &all));
         let _panicked = write.await;
     }

@@ -4,6 +4,7 @@ use std::{
     fmt,
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use tokio::{
@@ -15,7 +16,6 @@ use super::{
     EmbeddingError, EmbeddingText,
     embedder_state::{EmbedderShared, EmbedderState},
     text_hash::TextDigest,
-    timeouts::EmbeddingTimeouts,
 };
 use crate::{
     breaker::Breaker,
@@ -33,6 +33,26 @@ const FILE: &str = "embedding.vectors";
 pub struct Embedder {
     pub(super) shared: Arc<EmbedderShared>,
     pub(super) tasks: OwnedTasks,
+}
+
+/// The timeouts and pauses of an embedder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EmbeddingTimeouts {
+    pub(super) timeout: Duration,
+    pub(super) query_timeout: Duration,
+    pub(super) pause: (Duration, Duration),
+    pub(super) cooldown: Duration,
+}
+
+impl Default for EmbeddingTimeouts {
+    fn default() -> Self {
+        Self {
+            timeout: defaults::EMBEDDING_TIMEOUT,
+            query_timeout: defaults::EMBEDDING_QUERY_TIMEOUT,
+            pause: defaults::EMBEDDING_PAUSE,
+            cooldown: defaults::EMBEDDING_COOLDOWN,
+        }
+    }
 }
 
 impl Embedder {
@@ -56,18 +76,18 @@ impl Embedder {
         declared: &search::EmbeddingConfig,
         credentials: Option<&Path>,
         cache: Option<&Path>,
-        pace: EmbeddingTimeouts,
+        timeouts: EmbeddingTimeouts,
     ) -> Result<Arc<Self>, EmbeddingError> {
         let key = declared.api_key.as_ref().map(|key| key.resolve(credentials)).transpose();
         let key = key.map_err(EmbeddingError::Secret)?;
         let bounds = WebLimits {
-            timeout: pace.timeout,
+            timeout: timeouts.timeout,
             body_bytes_max: defaults::EMBEDDING_ANSWER_BYTES_MAX,
         };
         let client = WebClient::new(declared.url.clone(), key.as_deref(), bounds)?;
         let breaker = Breaker::new(config::BreakerConfig {
             failure_threshold: defaults::EMBEDDING_FAILURES,
-            cooldown: pace.cooldown,
+            cooldown: timeouts.cooldown,
         });
         let url = declared.url.to_string();
         let shared = EmbedderShared {
@@ -75,7 +95,7 @@ impl Embedder {
             model: declared.model.clone(),
             space: TextDigest::of(&[url.as_bytes(), declared.model.as_bytes()]),
             file: cache.map(|directory| directory.join(FILE)),
-            pace,
+            timeouts,
             state: Mutex::new(EmbedderState::new(breaker)),
             changes: watch::channel(0).0,
             answers: Notify::new(),

@@ -11,14 +11,14 @@ use tokio::{
 };
 
 use super::{
-    EmbeddingError, EmbeddingText, ResponseError,
+    EmbeddingError, EmbeddingText,
+    embedder::EmbeddingTimeouts,
     endpoint_health::{EndpointAnswer, EndpointHealth},
     openai_api::{EmbeddingRequest, EmbeddingResponse},
     query_cache::QueryVectorCache,
     request_batch::EmbeddingBatch,
     text_hash::TextDigest,
-    timeouts::EmbeddingTimeouts,
-    vector_table::{DimensionMismatch, UnitVector, VectorTable},
+    vector_table::{UnitVector, VectorTable},
 };
 use crate::{breaker::Breaker, error_report::chain, http_client::WebClient};
 
@@ -29,7 +29,7 @@ pub(super) struct EmbedderShared {
     /// The hash of endpoint and model. Only vectors of one space can be compared.
     pub(super) space: TextDigest,
     pub(super) file: Option<PathBuf>,
-    pub(super) pace: EmbeddingTimeouts,
+    pub(super) timeouts: EmbeddingTimeouts,
     pub(super) state: Mutex<EmbedderState>,
     /// The number of times that vectors of texts arrived.
     pub(super) changes: watch::Sender<u64>,
@@ -47,7 +47,7 @@ pub(super) struct EmbedderState {
     pub(super) recent: QueryVectorCache,
     /// The breaker for queries. Texts are learned by one task, which pauses by itself.
     pub(super) breaker: Breaker,
-    pub(super) outage: EndpointHealth,
+    pub(super) health: EndpointHealth,
     pub(super) is_learning: bool,
     /// `true` once the file was read.
     pub(super) is_read: bool,
@@ -61,7 +61,7 @@ impl EmbedderState {
             vectors: VectorTable::default(),
             recent: QueryVectorCache::default(),
             breaker,
-            outage: EndpointHealth::default(),
+            health: EndpointHealth::default(),
             is_learning: false,
             is_read: false,
         }
@@ -78,32 +78,28 @@ impl EmbedderShared {
             self.client.post(&EmbeddingRequest::new(&self.model, texts)).await?;
         let vectors = answer.vectors(texts.len())?;
         let dimension = vectors.first().map(|vector| vector.len()).unwrap_or_default();
-        let answered = self.state().vectors.answered(dimension);
-        answered.map_err(|DimensionMismatch { known, found }| ResponseError::Dimension {
-            known,
-            found,
-        })?;
+        self.state().vectors.answered(dimension)?;
         Ok(vectors)
     }
 
     /// Records an answer, and logs the end of an outage.
-    pub(super) fn note_answer(&self, came: EndpointAnswer) {
-        if self.state().outage.ends(came) {
+    pub(super) fn note_answer(&self, answer: EndpointAnswer) {
+        if self.state().health.note_answer(answer) {
             let (origin, model) = (self.client.origin(), &self.model);
-            tracing::info!(%origin, model, "search with embeddings again");
+            tracing::info!(%origin, model, "search with embeddings again: {origin} answers");
         }
     }
 
     /// Records a failure, and warns operators once per outage.
     pub(super) fn failed(&self, error: &EmbeddingError) {
-        let is_news = self.state().outage.note_failure(EndpointHealth::Failing);
+        let is_first = self.state().health.note_failure(EndpointHealth::Failing);
         let (origin, model, code, hint) =
             (self.client.origin(), &self.model, error.code(), error.hint());
         let error = chain(error);
-        if is_news {
-            tracing::warn!(%origin, model, code, error, hint, "search without embeddings");
+        if is_first {
+            tracing::warn!(%origin, model, code, error, hint, "search without embeddings: {error}");
         } else {
-            tracing::debug!(%origin, model, code, error, "embeddings still missing");
+            tracing::debug!(%origin, model, code, error, "embeddings still missing: {error}");
         }
     }
 

@@ -6,7 +6,7 @@
 pub(super) enum EndpointHealth {
     /// There is no outage.
     #[default]
-    None,
+    Healthy,
     /// The endpoint fails. Any answer ends this outage.
     Failing,
     /// The endpoint answers too late for searches. Only an answer in time ends this outage.
@@ -19,27 +19,27 @@ pub(super) enum EndpointAnswer {
     /// In time for a search.
     InTime,
     /// At any time.
-    AtAll,
+    AnyTime,
 }
 
 impl EndpointHealth {
     /// Records a failed or slow endpoint, and returns `true` if an outage begins.
     pub(super) fn note_failure(&mut self, kind: Self) -> bool {
-        let is_news = *self == Self::None;
-        if is_news {
+        let is_first = *self == Self::Healthy;
+        if is_first {
             *self = kind;
         }
-        is_news
+        is_first
     }
 
     /// Records an answer, and returns `true` if an outage ends.
-    pub(super) fn ends(&mut self, came: EndpointAnswer) -> bool {
-        let is_over = match (*self, came) {
-            (Self::None, _) | (Self::Slow, EndpointAnswer::AtAll) => false,
+    pub(super) fn note_answer(&mut self, answer: EndpointAnswer) -> bool {
+        let is_over = match (*self, answer) {
+            (Self::Healthy, _) | (Self::Slow, EndpointAnswer::AnyTime) => false,
             (Self::Failing, _) | (Self::Slow, EndpointAnswer::InTime) => true,
         };
         if is_over {
-            *self = Self::None;
+            *self = Self::Healthy;
         }
         is_over
     }
@@ -51,20 +51,20 @@ mod tests {
 
     #[test]
     fn an_outage_begins_and_ends_once() {
-        let mut outage = EndpointHealth::default();
-        assert!(!outage.ends(EndpointAnswer::InTime));
-        assert!(outage.note_failure(EndpointHealth::Failing));
-        assert!(!outage.note_failure(EndpointHealth::Failing));
-        assert!(!outage.note_failure(EndpointHealth::Slow));
-        assert!(outage.ends(EndpointAnswer::AtAll));
-        assert!(!outage.ends(EndpointAnswer::InTime));
+        let mut health = EndpointHealth::default();
+        assert!(!health.note_answer(EndpointAnswer::InTime));
+        assert!(health.note_failure(EndpointHealth::Failing));
+        assert!(!health.note_failure(EndpointHealth::Failing));
+        assert!(!health.note_failure(EndpointHealth::Slow));
+        assert!(health.note_answer(EndpointAnswer::AnyTime));
+        assert!(!health.note_answer(EndpointAnswer::InTime));
     }
 
     #[test]
     fn a_slow_endpoint_recovers_only_with_an_answer_in_time() {
-        let mut outage = EndpointHealth::default();
-        assert!(outage.note_failure(EndpointHealth::Slow));
-        assert!(!outage.ends(EndpointAnswer::AtAll));
-        assert!(outage.ends(EndpointAnswer::InTime));
+        let mut health = EndpointHealth::default();
+        assert!(health.note_failure(EndpointHealth::Slow));
+        assert!(!health.note_answer(EndpointAnswer::AnyTime));
+        assert!(health.note_answer(EndpointAnswer::InTime));
     }
 }

@@ -9,13 +9,13 @@ use crate::{config::secret::SecretError, http_client::WebError};
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddingError {
     /// The key cannot be found.
-    #[error("find `search.embedding.api_key`")]
+    #[error("the key `search.embedding.api_key` cannot be found")]
     Secret(#[source] SecretError),
     /// The request to the endpoint failed.
-    #[error("ask the embedding endpoint")]
+    #[error("the request to the embedding endpoint failed")]
     Web(#[from] WebError),
     /// The answer of the endpoint is unusable.
-    #[error("use the answer of the embedding endpoint")]
+    #[error("the answer of the embedding endpoint is unusable")]
     Unusable(#[from] ResponseError),
 }
 
@@ -35,7 +35,7 @@ impl EmbeddingError {
             Self::Secret(error) => error.hint(),
             Self::Web(error) => error.hint(),
             Self::Unusable(ResponseError::Dimension { .. }) => {
-                "Its model was replaced by another one: restart the service."
+                "Restart metamcp: the endpoint has replaced its model by another one."
             }
             Self::Unusable(
                 ResponseError::Number { .. }
@@ -43,7 +43,9 @@ impl EmbeddingError {
                 | ResponseError::Mixed { .. }
                 | ResponseError::Long { .. }
                 | ResponseError::Nowhere,
-            ) => "Check `search.embedding.url` and `model`: it does not answer as the OpenAI API.",
+            ) => {
+                "Check `search.embedding.url` and `model`: it does not answer like the OpenAI API."
+            }
         }
     }
 

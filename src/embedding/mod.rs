@@ -5,9 +5,9 @@
 //! the others are learned in the background. A search waits only briefly for the vector of its
 //! query, and does without it on any failure.
 //!
-//! Pure modules choose the next texts (`batch`), check answers (`openai_api`), hold the vectors
-//! (`vectors`) and detect outages (`endpoint_health`). `learning` and `query` drive them. Learned
-//! vectors are kept on the disk (`store`), under a hash of each text.
+//! Pure modules choose the next texts (`request_batch`), check answers (`openai_api`), hold the
+//! vectors (`vector_table`) and detect outages (`endpoint_health`). `background_embedding` and
+//! `query_vector` drive them. `vector_file` stores learned vectors under a hash of each text.
 
 mod background_embedding;
 mod embedder;
@@ -19,7 +19,6 @@ mod query_cache;
 mod query_vector;
 mod request_batch;
 mod text_hash;
-mod timeouts;
 mod vector_file;
 mod vector_table;
 

@@ -48,7 +48,7 @@ pub enum ResponseError {
         found: usize,
     },
     /// Two vectors belong to one text, or one vector to a text that was not sent.
-    #[error("its vectors are not one of each text")]
+    #[error("its vectors do not match the texts")]
     Order,
     /// The vectors have different dimensions.
     #[error("it has vectors of {found} and of {known} numbers")]
@@ -59,7 +59,7 @@ pub enum ResponseError {
         found: usize,
     },
     /// The vectors have another dimension than those of earlier answers.
-    #[error("its vectors have {found} numbers, and those before it {known}")]
+    #[error("its vectors have {found} numbers, and earlier ones {known}")]
     Dimension {
         /// The dimension of earlier answers.
         known: usize,
@@ -68,7 +68,7 @@ pub enum ResponseError {
     },
     /// A vector has too many numbers.
     #[error(
-        "it has a vector of {found} numbers, and {} are the most",
+        "it has a vector of {found} numbers, and the maximum is {}",
         defaults::EMBEDDING_DIMENSION_MAX
     )]
     Long {
@@ -76,7 +76,7 @@ pub enum ResponseError {
         found: usize,
     },
     /// A vector has no direction: it is empty, all zeros, or not finite.
-    #[error("it has a vector that points nowhere")]
+    #[error("it has a vector without a direction")]
     Nowhere,
 }
 
@@ -102,8 +102,9 @@ impl EmbeddingResponse {
                 return Err(ResponseError::Mixed { known, found });
             }
             let vector = normalised(&entry.embedding).ok_or(ResponseError::Nowhere)?;
-            let seat = vectors.get_mut(entry.index.unwrap_or(place)).ok_or(ResponseError::Order)?;
-            if seat.replace(vector).is_some() {
+            let place =
+                vectors.get_mut(entry.index.unwrap_or(place)).ok_or(ResponseError::Order)?;
+            if place.replace(vector).is_some() {
                 return Err(ResponseError::Order);
             }
         }
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_what_every_endpoint_knows() {
+    fn an_embedding_request_has_only_members_that_every_endpoint_knows() {
         let texts = [EmbeddingText::new("a"), EmbeddingText::new(" b ")];
         let request = serde_json::to_value(EmbeddingRequest::new("m", &texts)).expect("JSON");
         assert_eq!(request, json!({ "model": "m", "input": ["a", "b"] }));
@@ -144,26 +145,26 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_of_an_answer_with_a_flaw() {
+    fn an_answer_with_a_defect_is_rejected_as_a_whole() {
         let entry = |index: usize, numbers: Value| json!({ "index": index, "embedding": numbers });
         let one = || entry(0, json!([1, 0]));
         let long = vec![1; defaults::EMBEDDING_DIMENSION_MAX + 1];
         for (data, expected) in [
             (json!([]), "it has 0 vectors for 2 texts"),
             (json!([one()]), "it has 1 vectors for 2 texts"),
-            (json!([one(), one()]), "its vectors are not one of each text"),
-            (json!([one(), entry(2, json!([1, 0]))]), "its vectors are not one of each text"),
+            (json!([one(), one()]), "its vectors do not match the texts"),
+            (json!([one(), entry(2, json!([1, 0]))]), "its vectors do not match the texts"),
             (json!([one(), entry(1, json!([1]))]), "it has vectors of 1 and of 2 numbers"),
-            (json!([one(), entry(1, json!([0, 0]))]), "it has a vector that points nowhere"),
-            (json!([one(), entry(1, json!([1e39, 0]))]), "it has a vector that points nowhere"),
-            (json!([entry(0, json!([])), one()]), "it has a vector that points nowhere"),
+            (json!([one(), entry(1, json!([0, 0]))]), "it has a vector without a direction"),
+            (json!([one(), entry(1, json!([1e39, 0]))]), "it has a vector without a direction"),
+            (json!([entry(0, json!([])), one()]), "it has a vector without a direction"),
             (
                 json!([entry(0, json!(long)), one()]),
-                "it has a vector of 8193 numbers, and 8192 are the most",
+                "it has a vector of 8193 numbers, and the maximum is 8192",
             ),
         ] {
-            let told = read(data.clone(), 2).expect_err("a flaw").to_string();
-            assert_eq!(told, expected, "{data}");
+            let error = read(data.clone(), 2).expect_err("a flaw").to_string();
+            assert_eq!(error, expected, "{data}");
         }
     }
 }

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_query_that_was_asked_longest_ago_gives_way() {
+    fn the_query_that_was_used_longest_ago_is_evicted() {
         let digest = |n: usize| TextDigest::of(&[&n.to_le_bytes()]);
         let mut recent = QueryVectorCache::default();
         for n in 0..defaults::EMBEDDING_QUERIES_KEPT {

@@ -30,7 +30,7 @@ impl Embedder {
             }
             state.breaker.admit(Holder::SERVICE, now).ok()?
         };
-        let answer = time::timeout(shared.pace.query_patience, self.ask(text)).await;
+        let answer = time::timeout(shared.timeouts.query_timeout, self.ask(text)).await;
         let now = shared.epoch.elapsed();
         match answer {
             Ok(Some(vector)) => {
@@ -40,14 +40,14 @@ impl Embedder {
             }
             // A search does not depend on the cause.
             Ok(None) => {
-                let _told = shared.state().breaker.failed(&ticket, Fault::Other, None, now);
+                let _logged_elsewhere =
+                    shared.state().breaker.failed(&ticket, Fault::Other, None, now);
                 None
             }
             Err(_) => {
                 let change = shared.state().breaker.failed(&ticket, Fault::Offline, None, now);
-                match change {
-                    BreakerChange::Tripped { failures } => shared.is_slow(failures),
-                    BreakerChange::Nothing | BreakerChange::Normal => {}
+                if let BreakerChange::Tripped { failures } = change {
+                    shared.note_slow(failures);
                 }
                 None
             }
@@ -58,10 +58,10 @@ impl Embedder {
     /// the client disconnects.
     async fn ask(&self, text: EmbeddingText) -> Option<Arc<[f32]>> {
         let shared = Arc::clone(&self.shared);
-        let seat = Arc::clone(&shared.queries).acquire_owned().await.ok()?;
+        let permit = Arc::clone(&shared.queries).acquire_owned().await.ok()?;
         let (found, answer) = oneshot::channel();
         self.tasks.spawn(async move {
-            let _seat = seat;
+            let _permit = permit;
             let texts = [text];
             match shared.ask(&texts).await {
                 Ok(vectors) => {
@@ -70,7 +70,7 @@ impl Embedder {
                         let digest = texts[0].digest();
                         shared.state().recent.insert(digest, Arc::clone(vector));
                     }
-                    shared.note_answer(EndpointAnswer::AtAll);
+                    shared.note_answer(EndpointAnswer::AnyTime);
                     shared.answers.notify_waiters();
                     let _left = found.send(vector);
                 }
@@ -83,12 +83,14 @@ impl Embedder {
 
 impl EmbedderShared {
     /// Warns operators that searches run without vectors for a while.
-    fn is_slow(&self, failures: u32) {
-        if self.state().outage.note_failure(EndpointHealth::Slow) {
+    fn note_slow(&self, failures: u32) {
+        if self.state().health.note_failure(EndpointHealth::Slow) {
             let (origin, model) = (self.client.origin(), &self.model);
-            let patience_ms = self.pace.query_patience.as_millis();
-            let code = "TOO_SLOW";
-            tracing::warn!(%origin, model, code, failures, patience_ms, "search without embeddings");
+            let patience_ms = self.timeouts.query_timeout.as_millis();
+            tracing::warn!(
+                %origin, model, code = "TOO_SLOW", failures, patience_ms,
+                "search without embeddings: {origin} takes longer than {patience_ms} ms"
+            );
         }
     }
 }

@@ -71,12 +71,12 @@ impl EmbeddingBatch {
     /// Records that `batch` was refused for its content. Returns the text that is set aside.
     pub(super) fn refused(&mut self, batch: &[EmbeddingText]) -> Option<EmbeddingText> {
         match batch {
-            [alone] => {
-                self.refused.insert(alone.digest());
-                Some(alone.clone())
+            [text] => {
+                self.refused.insert(text.digest());
+                Some(text.clone())
             }
-            several => {
-                self.size = (several.len() / 2).max(1);
+            texts => {
+                self.size = (texts.len() / 2).max(1);
                 None
             }
         }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn each_text_that_is_not_known_is_asked_for_once() {
+    fn each_unknown_text_is_requested_once() {
         let mut plan = EmbeddingBatch::default();
         plan.set_texts(texts(&["a", "b", "", "a", "  ", "c"]));
         let known = EmbeddingText::new("b").digest();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_halved_until_the_text_is_found_that_is_refused() {
+    fn a_refused_batch_is_halved_until_the_refused_text_is_found() {
         let mut plan = EmbeddingBatch::default();
         plan.set_texts(texts(&["bad", "b", "c", "d"]));
         let mut sizes = Vec::new();
@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_batch_is_within_its_bounds_and_all_of_them_are_everything(
+        fn every_batch_is_within_its_bounds_and_all_batches_cover_all_texts(
             lengths in vec(0usize..3000, 0..200),
         ) {
             let wanted: Vec<EmbeddingText> = lengths

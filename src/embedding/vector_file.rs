@@ -4,8 +4,8 @@
 //! magic, endpoint and model (32), dimension (4), count (4), count × (text (32), floats), hash (32)
 //! ```
 //!
-//! All functions block. None fails: an unusable file counts as missing, and missing vectors are
-//! asked for again.
+//! All functions block. None fails: an unusable file counts as missing, and the endpoint is asked
+//! for missing vectors again.
 
 use std::{collections::HashMap, path::Path};
 
@@ -27,14 +27,9 @@ const FILE_BYTES_MAX: usize = defaults::EMBEDDING_BYTES_MAX
         * (TextDigest::BYTES + defaults::EMBEDDING_DIMENSION_MAX * FLOAT)
     + 4096;
 
-/// The defect of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum Corrupt {
-    #[error("its checksum is wrong")]
-    Checksum,
-    #[error("it is not what its checksum vouches for")]
-    Shape,
-}
+/// The defects of a file.
+const CHECKSUM: &str = "its checksum is wrong";
+const SHAPE: &str = "its checksum is right, but its content is malformed";
 
 /// Reads the vectors of `space` from the disk, if there are any.
 pub(super) fn read(path: &Path, space: TextDigest) -> HashMap<TextDigest, UnitVector> {
@@ -42,22 +37,23 @@ pub(super) fn read(path: &Path, space: TextDigest) -> HashMap<TextDigest, UnitVe
         Ok(None) => return HashMap::new(),
         Ok(Some(bytes)) => match parse(&bytes, space) {
             Ok(vectors) => return vectors,
-            Err(corrupt) => corrupt.to_string(),
+            Err(reason) => reason.to_owned(),
         },
         Err(error) => error.to_string(),
     };
-    tracing::warn!(path = %path.display(), reason, "cached embeddings ignored");
+    let path = path.display();
+    tracing::warn!(%path, reason, "cached embeddings in `{path}` ignored: {reason}");
     HashMap::new()
 }
 
 /// Writes the vectors of `space`.
 pub(super) fn write(path: &Path, space: TextDigest, vectors: &HashMap<TextDigest, UnitVector>) {
     let n_vectors = vectors.len();
-    match files::replace(path, &text(space, vectors)) {
-        Ok(()) => tracing::debug!(path = %path.display(), n_vectors, "embeddings cached"),
-        Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "embeddings are not cached");
-        }
+    let replaced = files::replace(path, &text(space, vectors));
+    let path = path.display();
+    match replaced {
+        Ok(()) => tracing::debug!(%path, n_vectors, "embeddings cached in `{path}`"),
+        Err(error) => tracing::warn!(%path, %error, "embeddings not cached in `{path}`: {error}"),
     }
 }
 
@@ -83,36 +79,35 @@ fn text(space: TextDigest, vectors: &HashMap<TextDigest, UnitVector>) -> Vec<u8>
     bytes
 }
 
-fn parse(bytes: &[u8], space: TextDigest) -> Result<HashMap<TextDigest, UnitVector>, Corrupt> {
-    let (body, checksum) =
-        bytes.split_last_chunk::<{ TextDigest::BYTES }>().ok_or(Corrupt::Checksum)?;
+fn parse(bytes: &[u8], space: TextDigest) -> Result<HashMap<TextDigest, UnitVector>, &'static str> {
+    let (body, checksum) = bytes.split_last_chunk::<{ TextDigest::BYTES }>().ok_or(CHECKSUM)?;
     if TextDigest::of(&[body]).0 != *checksum {
-        return Err(Corrupt::Checksum);
+        return Err(CHECKSUM);
     }
     // A checksum detects accidents, but no forgery, so every length is checked.
-    let Some(rest) = body.strip_prefix(MAGIC) else { return Err(Corrupt::Shape) };
-    let (found, rest) = rest.split_first_chunk::<{ TextDigest::BYTES }>().ok_or(Corrupt::Shape)?;
+    let Some(rest) = body.strip_prefix(MAGIC) else { return Err(SHAPE) };
+    let (found, rest) = rest.split_first_chunk::<{ TextDigest::BYTES }>().ok_or(SHAPE)?;
     if *found != space.0 {
         // The vectors of another model are useless.
         return Ok(HashMap::new());
     }
-    let (dimension, rest) = rest.split_first_chunk().ok_or(Corrupt::Shape)?;
-    let (number, rest) = rest.split_first_chunk().ok_or(Corrupt::Shape)?;
+    let (dimension, rest) = rest.split_first_chunk().ok_or(SHAPE)?;
+    let (number, rest) = rest.split_first_chunk().ok_or(SHAPE)?;
     let (dimension, number) =
         (u32::from_le_bytes(*dimension) as usize, u32::from_le_bytes(*number) as usize);
     if dimension > defaults::EMBEDDING_DIMENSION_MAX {
-        return Err(Corrupt::Shape);
+        return Err(SHAPE);
     }
     let length = TextDigest::BYTES + dimension * FLOAT;
     if number.checked_mul(length) != Some(rest.len()) {
-        return Err(Corrupt::Shape);
+        return Err(SHAPE);
     }
     rest.chunks_exact(length)
         .map(|record| {
-            let (digest, numbers) = record.split_first_chunk().ok_or(Corrupt::Shape)?;
+            let (digest, numbers) = record.split_first_chunk().ok_or(SHAPE)?;
             let (numbers, _) = numbers.as_chunks::<FLOAT>();
             let numbers: Vec<f32> = numbers.iter().map(|x| f32::from_le_bytes(*x)).collect();
-            Ok((TextDigest(*digest), normalised(&numbers).ok_or(Corrupt::Shape)?))
+            Ok((TextDigest(*digest), normalised(&numbers).ok_or(SHAPE)?))
         })
         .collect()
 }
@@ -143,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_store_is_read_back_for_its_own_model_only() {
+    fn a_vector_file_is_read_back_for_its_own_model_only() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("vectors");
         assert_eq!(read(&path, SPACE), HashMap::new());
@@ -160,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_changed_is_ignored() {
+    fn a_damaged_vector_file_is_ignored() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("vectors");
         let whole = text(SPACE, &some());
@@ -175,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_lies_about_its_lengths_is_ignored() {
+    fn a_vector_file_with_false_lengths_is_ignored() {
         let whole = text(SPACE, &some());
         let dimension = MAGIC.len() + TextDigest::BYTES;
         for (at, value) in [
@@ -187,17 +182,17 @@ mod tests {
         ] {
             let mut bytes = whole.clone();
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
-            assert_eq!(parse(&sealed(bytes), SPACE), Err(Corrupt::Shape), "{at} {value}");
+            assert_eq!(parse(&sealed(bytes), SPACE), Err(SHAPE), "{at} {value}");
         }
         let mut nan = whole.clone();
         let number = dimension + 8 + TextDigest::BYTES;
         nan[number..number + 4].copy_from_slice(&f32::NAN.to_le_bytes());
-        assert_eq!(parse(&sealed(nan), SPACE), Err(Corrupt::Shape));
+        assert_eq!(parse(&sealed(nan), SPACE), Err(SHAPE));
     }
 
     proptest! {
         #[test]
-        fn nothing_that_is_read_does_harm(bytes in vec(any::<u8>(), 0..400), is_ours: bool) {
+        fn no_content_of_a_vector_file_causes_a_panic(bytes in vec(any::<u8>(), 0..400), is_ours: bool) {
             let mut all = if is_ours { text(SPACE, &some())[..58].to_vec() } else { Vec::new() };
             all.extend(bytes);
             all.extend([0; TextDigest::BYTES]);

@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use super::text_hash::{EmbeddingText, TextDigest};
+use super::{
+    openai_api::ResponseError,
+    text_hash::{EmbeddingText, TextDigest},
+};
 use crate::config::defaults;
 
 /// A vector of length one.
@@ -14,31 +17,18 @@ pub(super) type UnitVector = Arc<[f32]>;
 /// Vectors of texts, all of the same dimension.
 #[derive(Debug, Default)]
 pub(super) struct VectorTable {
-    all: HashMap<TextDigest, UnitVector>,
-    dimension: Option<VectorDimension>,
-}
-
-/// The number of numbers in a vector, and its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VectorDimension {
-    /// The disk; an answer may contradict it.
-    Cached(usize),
-    /// The endpoint.
-    Answered(usize),
-}
-
-/// The error of vectors with another dimension than the known ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DimensionMismatch {
-    pub(super) known: usize,
-    pub(super) found: usize,
+    pub(super) all: HashMap<TextDigest, UnitVector>,
+    /// The number of numbers in each vector.
+    pub(super) dimension: Option<usize>,
+    /// The dimension is from the endpoint; an answer may contradict one from the disk.
+    is_confirmed: bool,
 }
 
 impl VectorTable {
     /// Returns a table of the vectors from the disk.
     pub(super) fn cached(all: HashMap<TextDigest, UnitVector>) -> Self {
-        let dimension = all.values().next().map(|vector| VectorDimension::Cached(vector.len()));
-        Self { all, dimension }
+        let dimension = all.values().next().map(|vector| vector.len());
+        Self { all, dimension, is_confirmed: false }
     }
 
     /// Returns the vector of a text.
@@ -46,38 +36,25 @@ impl VectorTable {
         self.all.get(digest)
     }
 
-    /// Returns all vectors.
-    pub(super) fn all(&self) -> &HashMap<TextDigest, UnitVector> {
-        &self.all
-    }
-
-    /// Returns the dimension of the vectors, if it is known.
-    pub(super) fn dimension(&self) -> Option<usize> {
-        self.dimension.map(|dimension| match dimension {
-            VectorDimension::Cached(known) | VectorDimension::Answered(known) => known,
-        })
-    }
-
     /// Records the dimension of an answer. If the vectors from the disk have another one, the
     /// endpoint replaced the model under its name, and those vectors are dropped.
     ///
     /// # Errors
     ///
-    /// [`DimensionMismatch`] if the endpoint gave another dimension before.
-    pub(super) fn answered(&mut self, found: usize) -> Result<(), DimensionMismatch> {
-        match self.dimension {
-            Some(VectorDimension::Answered(known)) if known != found => {
-                return Err(DimensionMismatch { known, found });
+    /// [`ResponseError::Dimension`] if the endpoint gave another dimension before.
+    pub(super) fn answered(&mut self, found: usize) -> Result<(), ResponseError> {
+        if let Some(known) = self.dimension.filter(|known| *known != found) {
+            if self.is_confirmed {
+                return Err(ResponseError::Dimension { known, found });
             }
-            Some(VectorDimension::Cached(known)) if known != found => self.all.clear(),
-            Some(VectorDimension::Answered(_) | VectorDimension::Cached(_)) | None => {}
+            self.all.clear();
         }
-        self.dimension = Some(VectorDimension::Answered(found));
+        (self.dimension, self.is_confirmed) = (Some(found), true);
         Ok(())
     }
 
     /// Adds vectors. If there are too many, those of texts that are not `wanted` are dropped.
-    pub(super) fn keep(
+    pub(super) fn insert(
         &mut self,
         found: impl IntoIterator<Item = (TextDigest, UnitVector)>,
         wanted: &[EmbeddingText],
@@ -97,7 +74,7 @@ impl VectorTable {
     }
 
     fn n_max(&self) -> usize {
-        let dimension = self.dimension().unwrap_or_default();
+        let dimension = self.dimension.unwrap_or_default();
         defaults::EMBEDDING_BYTES_MAX / (TextDigest::BYTES + dimension * size_of::<f32>())
     }
 }
@@ -122,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_has_length_one_or_is_none() {
+    fn a_normalised_vector_has_length_one_or_does_not_exist() {
         assert_eq!(*vector(&[3.0, 4.0]), [0.6, 0.8]);
         assert_eq!(*vector(&[f32::MAX, 0.0]), [1.0, 0.0]);
         for numbers in [&[0.0, 0.0][..], &[], &[f32::NAN], &[f32::INFINITY, 1.0]] {
@@ -131,11 +108,11 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_stays_with_its_dimension() {
+    fn an_endpoint_may_not_change_its_dimension() {
         let mut vectors = VectorTable::default();
         assert_eq!(vectors.answered(2), Ok(()));
         assert_eq!(vectors.answered(2), Ok(()));
-        assert_eq!(vectors.answered(3), Err(DimensionMismatch { known: 2, found: 3 }));
+        assert_eq!(vectors.answered(3), Err(ResponseError::Dimension { known: 2, found: 3 }));
     }
 
     #[test]
@@ -148,11 +125,11 @@ mod tests {
         let mut other = cached();
         assert_eq!(other.answered(3), Ok(()));
         assert!(other.get(&text.digest()).is_none());
-        assert_eq!(other.answered(2), Err(DimensionMismatch { known: 3, found: 2 }));
+        assert_eq!(other.answered(2), Err(ResponseError::Dimension { known: 3, found: 2 }));
     }
 
     #[test]
-    fn where_there_is_too_much_what_is_not_wanted_goes() {
+    fn a_full_vector_table_drops_the_vectors_of_unwanted_texts() {
         let mut vectors = VectorTable::default();
         let large = vector(&vec![1.0; defaults::EMBEDDING_DIMENSION_MAX]);
         vectors.answered(large.len()).expect("the first one");
@@ -162,12 +139,12 @@ mod tests {
         let found = |texts: &[EmbeddingText]| -> Vec<(TextDigest, UnitVector)> {
             texts.iter().map(|text| (text.digest(), Arc::clone(&large))).collect()
         };
-        vectors.keep(found(others), wanted);
+        vectors.insert(found(others), wanted);
         assert!(vectors.get(&others[0].digest()).is_some());
         assert!(!vectors.is_full_of(wanted));
-        vectors.keep(found(wanted), wanted);
+        vectors.insert(found(wanted), wanted);
         assert!(vectors.get(&others[0].digest()).is_none());
-        assert_eq!(vectors.all().len(), wanted.len());
+        assert_eq!(vectors.all.len(), wanted.len());
         assert!(vectors.is_full_of(wanted));
     }
 }

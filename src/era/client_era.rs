@@ -13,7 +13,7 @@ use crate::protocol::{
 #[derive(Clone, Debug)]
 pub enum ClientEra {
     /// metamcp itself, which answers no requests of servers.
-    Ourselves,
+    Metamcp,
     /// A client with a handshake.
     Legacy {
         /// The client's current capabilities, JSON text of an object.
@@ -29,7 +29,7 @@ impl ClientEra {
     /// Returns the era of the client; `None` for metamcp, which adopts the era of each server.
     pub fn era(&self) -> Option<Era> {
         match self {
-            Self::Ourselves => None,
+            Self::Metamcp => None,
             Self::Legacy { .. } => Some(Era::Legacy),
             Self::Modern(_) => Some(Era::Modern),
         }
@@ -52,15 +52,15 @@ impl ClientEra {
 
     /// Returns whether the client shows the pages of tools: see [`mcp_apps`].
     pub fn shows_pages(&self) -> bool {
-        self.capabilities().is_none_or(mcp_apps::takes_apps)
+        self.capabilities().is_none_or(mcp_apps::supports_apps)
     }
 
     /// Returns the declared capabilities, JSON text of an object; `None` for metamcp.
     fn capabilities(&self) -> Option<&str> {
         match self {
-            Self::Ourselves => None,
+            Self::Metamcp => None,
             Self::Legacy { capabilities, .. } => Some(capabilities),
-            Self::Modern(introduction) => Some(&introduction.capabilities),
+            Self::Modern(client_meta) => Some(&client_meta.capabilities),
         }
     }
 }

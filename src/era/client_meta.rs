@@ -1,7 +1,5 @@
 //! The description of the client that a request to a modern server must contain.
 
-use std::borrow::Cow;
-
 use crate::protocol::{
     LoggingLevel, Message, ObjectMembers, client_meta, jsonrpc::MessagePart, payloads, version,
 };
@@ -10,12 +8,12 @@ use super::ClientEra;
 
 /// Returns `message` with the four members of `params._meta` that describe its client. All other
 /// members keep their bytes. A client of the modern era has set them itself.
-pub fn introduce(message: &Message, client: &ClientEra) -> Message {
+pub fn add_client_meta(message: &Message, client: &ClientEra) -> Message {
     let (capabilities, level): (&str, Option<LoggingLevel>) = match client {
         // Servers may hide features that a client does not support. These lists serve all clients,
         // so every capability is declared. List requests ask for no input; a client that calls a
         // tool declares its own capabilities.
-        ClientEra::Ourselves => (payloads::CLIENT_CAPABILITIES, None),
+        ClientEra::Metamcp => (payloads::CLIENT_CAPABILITIES, None),
         ClientEra::Legacy { capabilities, level } => (capabilities, *level),
         ClientEra::Modern(_) => return message.clone(),
     };
@@ -36,15 +34,13 @@ fn with_meta(message: &Message, meta: &str) -> Option<Message> {
     if message.part(MessagePart::Meta).is_some() {
         return Message::parse_own(message.edit([(MessagePart::Meta, meta)])).ok();
     }
-    let whole = std::str::from_utf8(message.bytes()).ok()?;
-    let mut whole = ObjectMembers::read(whole)?;
+    let mut whole = ObjectMembers::read(message.text())?;
     let mut params = match whole.get("params") {
         None | Some("null") => ObjectMembers::default(),
         Some(params) => ObjectMembers::read(params)?,
     };
     params.set("_meta", meta);
-    let params = params.to_string();
-    whole.set("params", Cow::from(params));
+    whole.set("params", params.to_string());
     Message::parse_own(whole.to_string().into()).ok()
 }
 
@@ -68,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_introduced_whatever_parameters_it_has() {
+    fn client_metadata_is_added_to_a_request_with_any_parameters() {
         for (params, rest) in [
             ("", r#""params":{"_meta":{"#),
             (r#","params":null"#, r#""params":{"_meta":{"#),
@@ -79,7 +75,7 @@ mod tests {
             (r#","params":{"_meta":7}"#, r#""params":{"_meta":{"#),
         ] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":"1","method":"tools/list"{params}}}"#);
-            let introduced = introduce(&message(&text), &legacy(Some(LoggingLevel::Error)));
+            let introduced = add_client_meta(&message(&text), &legacy(Some(LoggingLevel::Error)));
             let bytes = String::from_utf8_lossy(introduced.bytes()).into_owned();
             assert!(bytes.contains(rest), "{params}: {bytes}");
             assert_eq!(introduced.part(MessagePart::Id), Some("\"1\""));
@@ -92,38 +88,40 @@ mod tests {
     }
 
     #[test]
-    fn the_token_of_a_request_is_still_found() {
+    fn a_request_with_added_client_metadata_keeps_its_progress_token() {
         let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","_meta":{"progressToken":"p"},"z":1}}"#;
-        let introduced = introduce(&message(text), &ClientEra::Ourselves);
+        let introduced = add_client_meta(&message(text), &ClientEra::Metamcp);
         assert_eq!(introduced.part(MessagePart::ProgressToken), Some("\"p\""));
         assert_eq!(introduced.part(MessagePart::Name), Some("\"a\""));
     }
 
     #[test]
-    fn a_new_introduction_replaces_the_one_of_the_previous_client() {
-        let first =
-            introduce(&Message::request("tools/list", None), &legacy(Some(LoggingLevel::Debug)));
-        let second = introduce(&first, &ClientEra::Ourselves);
+    fn new_client_metadata_replaces_that_of_the_previous_client() {
+        let first = add_client_meta(
+            &Message::request("tools/list", None),
+            &legacy(Some(LoggingLevel::Debug)),
+        );
+        let second = add_client_meta(&first, &ClientEra::Metamcp);
         let read = ClientMeta::read(&second).expect("an introduction");
         assert_eq!(read.level, None, "nobody wants messages");
         assert_eq!(&*read.capabilities, payloads::CLIENT_CAPABILITIES);
     }
 
     #[test]
-    fn a_client_that_has_introduced_itself_stays_as_it_is() {
-        let introduction = ClientMeta {
+    fn client_metadata_of_a_modern_client_is_unchanged() {
+        let client_meta = ClientMeta {
             capabilities: "{}".into(),
             client_info: Some(Arc::from("{}")),
             level: None,
         };
         let request = message(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{ }}}"#);
-        let introduced = introduce(&request, &ClientEra::Modern(introduction));
+        let introduced = add_client_meta(&request, &ClientEra::Modern(client_meta));
         assert_eq!(introduced.bytes(), request.bytes());
     }
 
     #[test]
-    fn parameters_that_are_an_array_stay_as_they_are() {
+    fn array_parameters_are_unchanged() {
         let request = message(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#);
-        assert_eq!(introduce(&request, &ClientEra::Ourselves).bytes(), request.bytes());
+        assert_eq!(add_client_meta(&request, &ClientEra::Metamcp).bytes(), request.bytes());
     }
 }

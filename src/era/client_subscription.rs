@@ -46,9 +46,7 @@ impl SubscriptionFilter {
     ///
     /// [`FilterError`] if the filter is malformed.
     pub fn read(listen: &Message) -> Result<Self, FilterError> {
-        let text = std::str::from_utf8(listen.bytes()).unwrap_or_default();
-        let params =
-            ObjectMembers::one(text, "params").and_then(ObjectMembers::read).unwrap_or_default();
+        let params = listen.param_members();
         let filter = params.get("notifications").and_then(ObjectMembers::read);
         let filter = filter.ok_or(FilterError::NoObject)?;
         let is_set = |name| match filter.get(name) {
@@ -75,11 +73,11 @@ impl SubscriptionFilter {
     /// capabilities never announces.
     #[must_use]
     pub fn supported_by(&self, capabilities: &Value) -> Self {
-        let tells = |list: ListKind| capabilities[list.capability()]["listChanged"] == true;
+        let announces = |list: ListKind| capabilities[list.capability()]["listChanged"] == true;
         Self {
-            tools: self.tools && tells(ListKind::Tools),
-            prompts: self.prompts && tells(ListKind::Prompts),
-            resources: self.resources && tells(ListKind::Resources),
+            tools: self.tools && announces(ListKind::Tools),
+            prompts: self.prompts && announces(ListKind::Prompts),
+            resources: self.resources && announces(ListKind::Resources),
             uris: Vec::new(),
         }
     }
@@ -115,15 +113,16 @@ impl SubscriptionFilter {
 }
 
 /// Returns the acknowledgement of the subscription `id`, JSON text, with the filter in effect.
-pub fn acknowledged(id: &str, honoured: &SubscriptionFilter) -> Bytes {
-    let params = format!(r#"{{"notifications":{}}}"#, honoured.to_json());
+pub fn acknowledged(id: &str, filter: &SubscriptionFilter) -> Bytes {
+    let params = format!(r#"{{"notifications":{}}}"#, filter.to_json());
     tagged(&Message::notification(method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(&params)), id)
 }
 
 /// Returns a notification for the stream of the subscription `id`, JSON text.
 pub fn tagged(notification: &Message, id: &str) -> Bytes {
-    let text = std::str::from_utf8(notification.bytes()).unwrap_or_default();
-    let Some(mut message) = ObjectMembers::read(text) else { return notification.bytes().clone() };
+    let Some(mut message) = ObjectMembers::read(notification.text()) else {
+        return notification.bytes().clone();
+    };
     let params = message.get("params").unwrap_or_default().to_owned();
     let mut params = ObjectMembers::read(&params).unwrap_or_default();
     params.set_in_object("_meta", SUBSCRIPTION_ID, id);
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_asked_for_is_wanted() {
+    fn a_filter_matches_only_the_requested_notifications() {
         let filter = read(&json!({
             "toolsListChanged": true, "promptsListChanged": false, "x": 1,
             "resourceSubscriptions": ["a:1", "a:2", "a:1"],
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_of_another_form_is_refused() {
+    fn a_malformed_filter_is_refused() {
         let no_params = Message::request("subscriptions/listen", None);
         assert_eq!(SubscriptionFilter::read(&no_params), Err(FilterError::NoObject));
         for other in [json!(null), json!([]), json!(true)] {
@@ -214,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn each_message_names_the_request_that_it_belongs_to_and_nothing_else_changes() {
-        let honoured = SubscriptionFilter {
+    fn a_subscription_message_names_its_request_and_is_otherwise_unchanged() {
+        let filter = SubscriptionFilter {
             tools: true,
             uris: vec!["a:1".into()],
             ..SubscriptionFilter::default()
         };
         assert_eq!(
-            acknowledged("\"l\\u0041\"", &honoured),
+            acknowledged("\"l\\u0041\"", &filter),
             r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"resourceSubscriptions":["a:1"],"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":"l\u0041"}}}"#
         );
         assert_eq!(

@@ -18,22 +18,21 @@ impl InputRequired {
     /// Reads a result of the modern era. An invalid question is skipped; the server asks it again,
     /// since its answer is missing.
     pub(super) fn read(result: &ObjectMembers<'_>) -> Self {
-        let requests =
-            result.get("inputRequests").and_then(ObjectMembers::read).unwrap_or_default();
+        let requests = result.object("inputRequests");
         let questions = requests.iter().filter_map(|(key, request)| {
             let request = ObjectMembers::read(request)?;
-            let asked = request.string("method")?;
+            let requested = request.string("method")?;
             let mut params = ObjectMembers::read(request.get("params").unwrap_or("{}"))?;
             // The id that tells a legacy client which visit is meant; a modern client repeats its
             // request instead.
-            if asked == method::ELICITATION
+            if requested == method::ELICITATION
                 && params.string("mode").as_deref() == Some("url")
                 && params.get("elicitationId").is_none()
             {
                 let id = uuid::Uuid::new_v4().to_string();
                 params.set("elicitationId", json!(id).to_string());
             }
-            Some((key.to_owned(), Message::request(&asked, Some(&params.to_string()))))
+            Some((key.to_owned(), Message::request(&requested, Some(&params.to_string()))))
         });
         let questions = questions.collect();
         Self { questions, state: result.get("requestState").map(str::to_owned) }
@@ -74,16 +73,13 @@ impl InputRequired {
 
 /// Converts a server's request to a value of `inputRequests`.
 fn input_request(question: &Message) -> String {
-    let asked = question.method().unwrap_or_default();
-    let text = std::str::from_utf8(question.bytes()).unwrap_or_default();
-    let params = ObjectMembers::one(text, "params").unwrap_or("{}");
-    let mut params = ObjectMembers::read(params).unwrap_or_default();
+    let mut params = question.param_members();
     // In the modern era, the answer reports no progress and a visit has no id.
     for name in ["_meta", "task", "elicitationId"] {
         params.take(name);
     }
     let mut request = ObjectMembers::default();
-    request.set("method", json!(asked).to_string());
+    request.set("method", json!(question.method()).to_string());
     request.set("params", params.to_string());
     request.to_string()
 }
@@ -121,8 +117,7 @@ pub fn response(retry: &Message, key: &str) -> Option<String> {
 /// Returns a digest that a request and its retry share. It covers the method and the parameters,
 /// except for those that differ by design.
 pub fn digest(request: &Message) -> [u8; 32] {
-    let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
-    let params = ObjectMembers::one(text, "params").unwrap_or("null");
+    let params = request.params().unwrap_or("null");
     // Text edits preserve what only the server can parse.
     let params = ObjectMembers::read(params).map_or_else(
         || params.to_owned(),
@@ -152,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_brings_the_answers_and_the_state_as_it_was() {
+    fn a_retry_contains_the_answers_and_the_unchanged_state() {
         let asked = request(r#"{"name":"a","requestState":"old","x":1e400}"#);
         let answers = [("who".to_owned(), r#"{"action":"accept"}"#.to_owned())];
         let retry = retry(&asked, &answers, Some(r#""s\u0041""#));
@@ -167,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_known_by_what_it_asks_for() {
+    fn a_retry_has_the_digest_of_its_request() {
         let first = digest(&request(r#"{"name":"a","arguments":{"x":1,"y":[2]}}"#));
         let again = request(
             r#"{"arguments":{"y":[2],"x":1},"name":"a","_meta":{"z":1},"requestState":"s","inputResponses":{}}"#,

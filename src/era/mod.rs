@@ -29,7 +29,7 @@ mod task_translation;
 mod tool_definition;
 
 pub use client_era::ClientEra;
-pub use client_meta::introduce;
+pub use client_meta::add_client_meta;
 pub use input_required::{InputRequired, digest, response, retry};
 pub use request_translation::{TranslationError, request};
 pub use result_fields::decorate;

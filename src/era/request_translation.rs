@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::{ClientEra, TaskSupport, introduce};
+use super::{ClientEra, TaskSupport, add_client_meta};
 use crate::protocol::{
     Era, Message, ObjectMembers,
     client_meta::{CAPABILITIES, CLIENT_INFO, LOG_LEVEL, VERSION},
     jsonrpc::MessagePart,
-    payloads::method::{NOT_MODERN, TOOLS_CALL},
+    payloads::method::{LEGACY_ONLY, TOOLS_CALL},
     task,
 };
 
@@ -15,7 +15,7 @@ use crate::protocol::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TranslationError {
     /// A feature exists in one era only.
-    #[error("`{feature}` of {from} has no counterpart in {to}", from = side(*.client), to = side(other(*.client)))]
+    #[error("`{feature}` of {from} has no counterpart in {to}", from = versions_of(*.client), to = versions_of(other_era(*.client)))]
     NoCounterpart {
         /// The method.
         feature: String,
@@ -33,14 +33,14 @@ pub enum TranslationError {
     TaskRequired,
 }
 
-fn side(era: Era) -> &'static str {
+fn versions_of(era: Era) -> &'static str {
     match era {
         Era::Legacy => "protocol versions up to 2025-11-25",
         Era::Modern => "protocol version 2026-07-28",
     }
 }
 
-fn other(era: Era) -> Era {
+fn other_era(era: Era) -> Era {
     match era {
         Era::Legacy => Era::Modern,
         Era::Modern => Era::Legacy,
@@ -59,39 +59,40 @@ pub fn request<'a>(
     server: Era,
     support: TaskSupport,
 ) -> Result<Cow<'a, Message>, TranslationError> {
-    let asked = request.method().unwrap_or_default();
-    let is_carried = support != TaskSupport::Forbidden;
+    let method = request.method().unwrap_or_default();
+    let supports_tasks = support != TaskSupport::Forbidden;
     let no_counterpart =
-        |client| TranslationError::NoCounterpart { feature: asked.to_owned(), client };
+        |client| TranslationError::NoCounterpart { feature: method.to_owned(), client };
     match (client, server) {
         (ClientEra::Modern(_), Era::Modern)
-        | (ClientEra::Legacy { .. } | ClientEra::Ourselves, Era::Legacy) => {
+        | (ClientEra::Legacy { .. } | ClientEra::Metamcp, Era::Legacy) => {
             Ok(Cow::Borrowed(request))
         }
-        (ClientEra::Ourselves, Era::Modern) => Ok(Cow::Owned(introduce(request, client))),
+        (ClientEra::Metamcp, Era::Modern) => Ok(Cow::Owned(add_client_meta(request, client))),
         (ClientEra::Legacy { .. }, Era::Modern) => {
-            let is_about_task = asked.starts_with(task::PREFIX);
-            if is_about_task && !is_carried || NOT_MODERN.contains(&asked) {
+            let is_about_task = method.starts_with(task::PREFIX);
+            if is_about_task && !supports_tasks || LEGACY_ONLY.contains(&method) {
                 return Err(no_counterpart(Era::Legacy));
             }
-            let is_to_be_task = is_carried && asked == TOOLS_CALL && task::is_asked_for(request);
+            let is_to_be_task =
+                supports_tasks && method == TOOLS_CALL && task::is_task_call(request);
             let request = match is_about_task || is_to_be_task {
-                true => introduce(request, &client.with_tasks()),
-                false => introduce(request, client),
+                true => add_client_meta(request, &client.with_tasks()),
+                false => add_client_meta(request, client),
             };
             // A modern server decides by itself whether a call becomes a task.
             Ok(Cow::Owned(request.with_params(|params| drop(params.take("task")))))
         }
-        (ClientEra::Modern(introduction), Era::Legacy) => {
-            if asked.starts_with(task::PREFIX) && !is_carried {
+        (ClientEra::Modern(client_meta), Era::Legacy) => {
+            if method.starts_with(task::PREFIX) && !supports_tasks {
                 return Err(no_counterpart(Era::Modern));
             }
             if request.part(MessagePart::RequestState).is_some() {
                 return Err(TranslationError::UnknownState);
             }
-            let is_task = support == TaskSupport::Required && asked == TOOLS_CALL;
-            let takes_one = is_task || asked.starts_with(task::PREFIX);
-            if takes_one && !task::is_taken(&introduction.capabilities) {
+            let is_task = support == TaskSupport::Required && method == TOOLS_CALL;
+            let needs_task_support = is_task || method.starts_with(task::PREFIX);
+            if needs_task_support && !task::declares_tasks(&client_meta.capabilities) {
                 return Err(TranslationError::TaskRequired);
             }
             Ok(Cow::Owned(request.with_params(|params| {
@@ -138,11 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn within_an_era_every_byte_stays() {
+    fn a_request_within_one_era_is_unchanged() {
         let text =
             r#"{ "jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a" ,"task":{}}}"#;
         for (client, server) in
-            [(modern(), Era::Modern), (legacy(), Era::Legacy), (ClientEra::Ourselves, Era::Legacy)]
+            [(modern(), Era::Modern), (legacy(), Era::Legacy), (ClientEra::Metamcp, Era::Legacy)]
         {
             let sent = request(&message(text), &client, server, FORBIDDEN)
                 .expect("a request")
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_server_sees_no_introduction() {
+    fn a_legacy_server_receives_no_client_metadata() {
         let asked = message(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","x":1e400,"inputResponses":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"error","progressToken":"t","traceparent":"00"}}}"#,
         );
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_modern_server_is_told_who_asks_and_nothing_of_tasks() {
+    fn a_modern_server_receives_client_metadata_and_no_legacy_task_members() {
         let asked = message(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":1}}}"#,
         );
@@ -183,18 +184,18 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_to_be_a_task_says_so_in_the_words_of_its_server() {
+    fn a_task_call_is_declared_in_the_form_of_its_servers_era() {
         const TAKES: &str = r#"{"extensions":{"x":{},"io.modelcontextprotocol/tasks":{}}}"#;
         let asked = message(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{"ttl":1}}}"#,
         );
-        let said = |client: &ClientEra, support| {
+        let declares = |client: &ClientEra, support| {
             let sent = request(&asked, client, Era::Modern, support).expect("a request");
             assert!(!String::from_utf8_lossy(sent.bytes()).contains("ttl"));
-            task::is_taken(&ClientMeta::read(&sent).expect("an introduction").capabilities)
+            task::declares_tasks(&ClientMeta::read(&sent).expect("an introduction").capabilities)
         };
-        assert!(said(&legacy(), TaskSupport::Optional));
-        assert!(!said(&legacy(), TaskSupport::Forbidden));
+        assert!(declares(&legacy(), TaskSupport::Optional));
+        assert!(!declares(&legacy(), TaskSupport::Forbidden));
 
         let taking = |capabilities: &str| {
             let capabilities = capabilities.into();
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_the_other_era_cannot_carry_is_refused_by_name() {
+    fn a_request_without_a_counterpart_in_the_other_era_is_refused_by_name() {
         let refused = |text: &str, client: &ClientEra, server| {
             request(&message(text), client, server, FORBIDDEN).expect_err(text).to_string()
         };

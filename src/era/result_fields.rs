@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_says_what_it_is_and_for_how_long_it_holds() {
+    fn a_modern_result_states_its_type_and_its_cache_lifetime() {
         assert_eq!(
             decorate(r#"{"tools":[{"x":1e400}]}"#, "tools/list", Some(r#"{"name":"a"}"#)),
             r#"{"tools":[{"x":1e400}],"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"a"}}}"#

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_client_sees_nothing_of_the_other_era() {
+    fn a_legacy_client_receives_no_modern_members() {
         assert_eq!(
             legacy(
                 r#""result":{"tools":[],"x":1e400,"resultType":"complete","ttlMs":1,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{},"a":1}}"#,
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_of_another_type_goes_as_text() {
+    fn structured_content_that_is_no_object_becomes_text_for_legacy_clients() {
         for (content, expected) in [
             (r#""content":[]"#, r#""content":[{"text":"[1,2]","type":"text"}]"#),
             (
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_schema_of_another_type_is_left_out() {
+    fn an_output_schema_of_no_object_is_removed_for_legacy_clients() {
         let tools = r#""result":{"tools":[{"name":"a","outputSchema":{"type":"array"}},{"name":"b","outputSchema":{"type":"object"}},{"name":"c"}]}"#;
         assert_eq!(
             legacy(tools, "tools/list"),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_client_is_asked_what_a_modern_server_wants_to_know() {
+    fn a_legacy_client_receives_the_questions_of_a_modern_server() {
         let asks = answer(
             r#""result":{"resultType":"input_required","requestState":"s\u0041","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?"}},"visit":{"method":"elicitation/create","params":{"mode":"url","url":"u"}},"where":{"method":"roots/list"},"broken":7}}"#,
         );
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_that_a_legacy_server_demands_is_asked_for() {
+    fn a_modern_client_receives_the_url_visits_that_a_legacy_server_demands() {
         let demands = answer(
             r#""error":{"code":-32042,"message":"m","data":{"elicitations":[{"mode":"url","url":"u","message":"Go","elicitationId":"1"}]}}"#,
         );

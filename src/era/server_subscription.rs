@@ -4,7 +4,7 @@
 
 use serde_json::json;
 
-use super::{ClientEra, client_subscription::SubscriptionFilter, introduce};
+use super::{ClientEra, add_client_meta, client_subscription::SubscriptionFilter};
 use crate::protocol::{
     Message, ObjectMembers, client_meta::SUBSCRIPTION_ID, jsonrpc::MessagePart, payloads::method,
 };
@@ -13,7 +13,7 @@ use crate::protocol::{
 pub fn listen(filter: &SubscriptionFilter) -> Message {
     let params = json!({ "notifications": filter.to_json() }).to_string();
     let request = Message::request(method::SUBSCRIPTIONS_LISTEN, Some(&params));
-    introduce(&request, &ClientEra::Ourselves)
+    add_client_meta(&request, &ClientEra::Metamcp)
 }
 
 /// Returns the id of metamcp's request that a notification names, if any.
@@ -32,7 +32,7 @@ pub fn untagged(notification: &Message) -> Message {
             let text = notification.edit([(MessagePart::Meta, &meta.to_string())]);
             return Message::parse_own(text).ok();
         }
-        let mut whole = ObjectMembers::read(std::str::from_utf8(notification.bytes()).ok()?)?;
+        let mut whole = ObjectMembers::read(notification.text())?;
         whole.edit_object("params", |params| drop(params.take("_meta")));
         Message::parse_own(whole.to_string().into()).ok()
     };
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tag_of_a_notification_is_ours_and_goes_no_further() {
+    fn the_subscription_id_of_metamcp_is_removed_from_a_notification() {
         for (tagged, id, rest) in [
             (r#","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#, Some(7), ""),
             (

@@ -48,7 +48,7 @@ pub enum TaskSupport {
 /// A request about a task, translated for a server of the other era.
 #[derive(Debug)]
 pub struct TaskRequest {
-    asked: Asked,
+    client_method: TaskMethod,
     /// The id of the task, JSON text.
     id: String,
     /// The method of the current step.
@@ -63,7 +63,7 @@ pub struct TaskRequest {
 
 /// The request of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum TaskMethod {
     LegacyGet,
     LegacyResult,
     LegacyCancel,
@@ -89,17 +89,18 @@ pub enum TaskTurn {
 impl TaskRequest {
     /// Returns the state for a client's request about a task, if the other era has an equivalent.
     pub fn of(request: &Message, client: Era) -> Option<Self> {
-        let (asked, step) = match (client, request.method()?) {
-            (Era::Legacy, task::GET) => (Asked::LegacyGet, task::GET),
-            (Era::Legacy, task::RESULT) => (Asked::LegacyResult, task::GET),
-            (Era::Legacy, task::CANCEL) => (Asked::LegacyCancel, task::GET),
-            (Era::Modern, task::GET) => (Asked::ModernGet, task::GET),
-            (Era::Modern, task::UPDATE) => (Asked::ModernUpdate, task::GET),
-            (Era::Modern, task::CANCEL) => (Asked::ModernCancel, task::CANCEL),
+        let (client_method, step) = match (client, request.method()?) {
+            (Era::Legacy, task::GET) => (TaskMethod::LegacyGet, task::GET),
+            (Era::Legacy, task::RESULT) => (TaskMethod::LegacyResult, task::GET),
+            (Era::Legacy, task::CANCEL) => (TaskMethod::LegacyCancel, task::GET),
+            (Era::Modern, task::GET) => (TaskMethod::ModernGet, task::GET),
+            (Era::Modern, task::UPDATE) => (TaskMethod::ModernUpdate, task::GET),
+            (Era::Modern, task::CANCEL) => (TaskMethod::ModernCancel, task::CANCEL),
             _ => return None,
         };
         let id = json!(task::id_of(request)).to_string();
-        Some(Self { asked, id, step, is_cancelled: false, kept: None, answered: BTreeSet::new() })
+        let (is_cancelled, kept, answered) = (false, None, BTreeSet::new());
+        Some(Self { client_method, id, step, is_cancelled, kept, answered })
     }
 
     /// Returns the next step of `request`, in the format of the client's era with a method of the
@@ -108,8 +109,7 @@ impl TaskRequest {
         if !responses.is_empty() {
             self.step = task::UPDATE;
         }
-        let text = std::str::from_utf8(request.bytes()).unwrap_or_default();
-        let mut whole = ObjectMembers::read(text).unwrap_or_default();
+        let mut whole = ObjectMembers::read(request.text()).unwrap_or_default();
         whole.set("method", json!(self.step).to_string());
         let step = whole.to_string();
         let step = Message::parse_own(step.into()).unwrap_or_else(|_| request.clone());
@@ -124,41 +124,39 @@ impl TaskRequest {
         let Some(result) = result else { return self.failed(answer) };
         let status = result.string("status");
         let has_ended = matches!(status.as_deref(), Some("completed" | "failed"));
-        let acknowledged = || {
-            TaskTurn::Answer(
-                answer.with(MessagePart::Result, &decorate("{}", self.step, server_info)),
-            )
-        };
-        match (self.asked, self.step) {
-            (Asked::LegacyResult, task::UPDATE) => self.again(task::GET, POLL_MIN),
-            (Asked::LegacyResult, _) => self.poll(answer, &result),
-            (Asked::LegacyCancel, task::CANCEL) => {
+        match (self.client_method, self.step) {
+            (TaskMethod::LegacyResult, task::UPDATE) => self.again(task::GET, POLL_MIN),
+            (TaskMethod::LegacyResult, _) => self.poll(answer, &result),
+            (TaskMethod::LegacyCancel, task::CANCEL) => {
                 self.is_cancelled = true;
                 self.again(task::GET, Duration::ZERO)
             }
             // A task that was cancelled before cannot be cancelled again.
-            (Asked::LegacyCancel, _)
+            (TaskMethod::LegacyCancel, _)
                 if has_ended || status.as_deref() == Some("cancelled") && !self.is_cancelled =>
             {
-                TaskTurn::Answer(refusal(&task::ended(&status.unwrap_or_default())))
+                refusal(&task::ended(&status.unwrap_or_default()))
             }
-            (Asked::LegacyCancel, _) if !self.is_cancelled => {
+            (TaskMethod::LegacyCancel, _) if !self.is_cancelled => {
                 self.again(task::CANCEL, Duration::ZERO)
             }
-            (Asked::LegacyGet | Asked::LegacyCancel, _) => {
+            (TaskMethod::LegacyGet | TaskMethod::LegacyCancel, _) => {
                 TaskTurn::Answer(answer.with(MessagePart::Result, &legacy_task(result).to_string()))
             }
-            (Asked::ModernGet, task::GET) if has_ended => {
+            (TaskMethod::ModernGet, task::GET) if has_ended => {
                 self.kept = Some(answer.clone());
                 self.again(task::RESULT, Duration::ZERO)
             }
-            (Asked::ModernGet, task::GET) => {
-                let told = modern_task(result).to_string();
-                let told = decorate(&told, task::GET, server_info);
-                TaskTurn::Answer(answer.with(MessagePart::Result, &told))
+            (TaskMethod::ModernGet, task::GET) => {
+                let translated = modern_task(result).to_string();
+                let translated = decorate(&translated, task::GET, server_info);
+                TaskTurn::Answer(answer.with(MessagePart::Result, &translated))
             }
-            (Asked::ModernGet, _) => self.ended(answer, server_info),
-            (Asked::ModernUpdate | Asked::ModernCancel, _) => acknowledged(),
+            (TaskMethod::ModernGet, _) => self.ended(answer, server_info),
+            (TaskMethod::ModernUpdate | TaskMethod::ModernCancel, _) => {
+                let acknowledged = decorate("{}", self.step, server_info);
+                TaskTurn::Answer(answer.with(MessagePart::Result, &acknowledged))
+            }
         }
     }
 
@@ -170,15 +168,15 @@ impl TaskRequest {
     /// Handles an error, or a result that is no object.
     fn failed(&mut self, answer: &Message) -> TaskTurn {
         let code = answer.part(MessagePart::Error).and_then(RpcError::code_of);
-        match (self.asked, self.step) {
+        match (self.client_method, self.step) {
             // The call has failed, and its error is the requested outcome.
-            (Asked::ModernGet, task::RESULT) if code.is_some() => self.ended(answer, None),
+            (TaskMethod::ModernGet, task::RESULT) if code.is_some() => self.ended(answer, None),
             // The task is unknown or has ended; the latter is no error in the client's era.
-            (Asked::ModernCancel, task::CANCEL) if code == Some(INVALID_PARAMS) => {
+            (TaskMethod::ModernCancel, task::CANCEL) if code == Some(INVALID_PARAMS) => {
                 self.kept = Some(answer.clone());
                 self.again(task::GET, Duration::ZERO)
             }
-            (Asked::LegacyGet | Asked::LegacyResult | Asked::LegacyCancel, _) => {
+            (TaskMethod::LegacyGet | TaskMethod::LegacyResult | TaskMethod::LegacyCancel, _) => {
                 TaskTurn::Answer(legacy_failure(answer))
             }
             _ => TaskTurn::Answer(self.kept.take().unwrap_or_else(|| answer.clone())),
@@ -201,11 +199,7 @@ impl TaskRequest {
                 let error = part("error");
                 if RpcError::code_of(&error).is_none() {
                     let text = "the task failed, and its server gave no reason";
-                    return TaskTurn::Answer(refusal(&RpcError::new(
-                        INTERNAL_ERROR,
-                        "TASK_FAILED",
-                        text,
-                    )));
+                    return refusal(&RpcError::new(INTERNAL_ERROR, "TASK_FAILED", text));
                 }
                 let error = Message::parse_own(Message::error(id, &error));
                 let error = error.unwrap_or_else(|_| answer.clone());
@@ -213,7 +207,7 @@ impl TaskRequest {
             }
             Some("cancelled") => {
                 let text = "the task was cancelled: it has no result";
-                TaskTurn::Answer(refusal(&RpcError::new(INTERNAL_ERROR, "TASK_CANCELLED", text)))
+                refusal(&RpcError::new(INTERNAL_ERROR, "TASK_CANCELLED", text))
             }
             Some("input_required") => {
                 let mut questions = InputRequired::read(doing);
@@ -235,7 +229,7 @@ impl TaskRequest {
         let Some(members) = task.part(MessagePart::Result).and_then(ObjectMembers::read) else {
             return TaskTurn::Answer(answer.clone());
         };
-        let mut told = modern_task(members);
+        let mut translated = modern_task(members);
         // A tool that reports a failure has a result, but in the legacy era its task has failed.
         // Source: MCP 2025-11-25 and SEP-2663, "Task Status".
         let (status, name, value) =
@@ -245,10 +239,10 @@ impl TaskRequest {
                 }
                 (None, error) => ("failed", "error", error.unwrap_or("{}").to_owned()),
             };
-        told.set("status", json!(status).to_string());
-        told.set(name, value);
-        let told = decorate(&told.to_string(), task::GET, server_info);
-        TaskTurn::Answer(task.with(MessagePart::Result, &told))
+        translated.set("status", json!(status).to_string());
+        translated.set(name, value);
+        let translated = decorate(&translated.to_string(), task::GET, server_info);
+        TaskTurn::Answer(task.with(MessagePart::Result, &translated))
     }
 }
 
@@ -266,10 +260,10 @@ fn legacy_failure(answer: &Message) -> Message {
     }
 }
 
-fn refusal(error: &RpcError) -> Message {
+fn refusal(error: &RpcError) -> TaskTurn {
     // The caller replaces the id by that of the client.
-    Message::parse_own(error.render(Some("0")))
-        .unwrap_or_else(|_| Message::request(task::GET, None))
+    let answer = Message::parse_own(error.render(Some("0")));
+    TaskTurn::Answer(answer.unwrap_or_else(|_| Message::request(task::GET, None)))
 }
 
 /// Translates the state of a modern server's task to the legacy era.
@@ -315,7 +309,7 @@ fn rename(members: &mut ObjectMembers<'_>, from: &str, to: &str) {
 pub fn without_tasks(call: Message) -> Message {
     // The slash may be escaped as `\/`, which ends in a slash as well.
     let is_taking = call.part(MessagePart::Meta).is_some_and(|meta| meta.contains("/tasks"));
-    if !is_taking && !task::is_asked_for(&call) {
+    if !is_taking && !task::is_task_call(&call) {
         return call;
     }
     call.with_params(|params| {

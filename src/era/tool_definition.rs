@@ -28,11 +28,11 @@ pub(super) fn narrow(result: &mut ObjectMembers<'_>, support: TaskSupport) {
 /// Source: MCP 2025-11-25, `ToolExecution`, which 2026-07-28 lacks.
 pub(super) fn leave_out_tasks(result: &mut ObjectMembers<'_>) {
     edit(result, "\"taskSupport\"", |tool| {
-        let mut is_told = false;
+        let mut is_removed = false;
         tool.edit_object("execution", |execution| {
-            is_told = execution.take("taskSupport").is_some();
+            is_removed = execution.take("taskSupport").is_some();
         });
-        is_told
+        is_removed
     });
 }
 
@@ -97,7 +97,7 @@ mod tests {
     const TOOLS: &str = r#"{"tools":[{"name":"a","outputSchema":{"type":"array"},"execution":{"taskSupport":"optional"}},{ "name":"b","outputSchema":{"type":"object"}},{"name":"c","execution":{"taskSupport":"required","x":1e400}},{ "name":"d","description":"a \"taskSupport\"","execution":{}},7],"x":1e400}"#;
 
     #[test]
-    fn only_the_word_of_tasks_and_a_schema_of_another_type_are_left_out() {
+    fn a_legacy_tool_list_loses_only_task_support_and_output_schemas_of_no_object() {
         let mut result = ObjectMembers::read(TOOLS).expect("an object");
         narrow(&mut result, TaskSupport::Forbidden);
         let others = r#"{ "name":"b","outputSchema":{"type":"object"}},{"name":"c","execution":{"x":1e400}},{ "name":"d","description":"a \"taskSupport\"","execution":{}},7],"x":1e400}"#;
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn where_tasks_are_carried_every_tool_may_be_called_as_one() {
+    fn with_tasks_supported_every_tool_is_marked_as_callable_as_a_task() {
         let tools = r#"{"tools":[{"name":"a","x":1e400},{"name":"b","execution":{"taskSupport":"required","x":1}},7]}"#;
         let mut result = ObjectMembers::read(tools).expect("an object");
         narrow(&mut result, TaskSupport::Optional);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_merged_list_each_era_finds_its_own() {
+    fn a_merged_tool_list_is_reduced_for_each_era() {
         let legacy = legacy_list(TOOLS.to_owned(), ListKind::Tools);
         assert!(legacy.contains(r#"{"name":"a","execution":{"taskSupport":"optional"}}"#));
         let modern = modern_list(TOOLS.to_owned(), ListKind::Tools);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_none_stays_as_it_is() {
+    fn a_malformed_tool_list_is_unchanged() {
         for text in [r#"{"tools":7,"a":"\"taskSupport\""}"#, r#"{"tools":["taskSupport"]}"#, "{}"] {
             let mut result = ObjectMembers::read(text).expect("an object");
             narrow(&mut result, TaskSupport::Forbidden);

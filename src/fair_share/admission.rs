@@ -131,7 +131,7 @@ impl Admission {
                 biased;
                 permit = &mut granted => return permit.ok(),
                 // The last permit is reserved only for a while, which passes without an event.
-                () = time::sleep(defaults::SHARE_LOOK) => self.serve(),
+                () = time::sleep(defaults::SHARE_POLL) => self.serve(),
             }
         }
     }
@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_is_alone_has_all_permits() {
+    async fn a_single_client_gets_all_permits() {
         let admission = Admission::new(4);
         let _all: Vec<_> = (0..4).map(|_| now(&admission, holder(1, 1))).collect();
         assert!(admission.admit(holder(1, 1)).now_or_never().is_none(), "never above capacity");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_permit_is_left_for_a_client_that_was_there_of_late() {
+    async fn the_last_permit_is_reserved_for_another_recent_client() {
         for other in [holder(2, 2), holder(1, 2)] {
             let admission = Admission::new(4);
             drop(now(&admission, other));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_waited_before_the_last_permit_was_left_has_it_in_the_end() {
+    async fn a_waiting_client_gets_the_last_permit_after_the_reservation() {
         let admission = Admission::new(2);
         let held = [now(&admission, holder(1, 1)), now(&admission, holder(2, 2))];
         let mut waiting = Box::pin(admission.admit(holder(1, 1)));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_permit_given_back_goes_to_the_client_with_the_fewest() {
+    async fn a_returned_permit_goes_to_the_client_with_the_fewest() {
         let admission = Admission::new(2);
         let mut held = vec![now(&admission, holder(1, 1)), now(&admission, holder(1, 1))];
         let mut again = Box::pin(admission.admit(holder(1, 1)));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_that_leave_take_no_permit_along_and_a_close_tells_all() {
+    async fn a_cancelled_wait_takes_no_permit_and_a_close_ends_all_waits() {
         let admission = Admission::new(1);
         let held = now(&admission, holder(1, 1));
         let mut left = Box::pin(admission.admit(holder(1, 2)));

@@ -190,8 +190,8 @@ impl Table {
         let n_accounts = self.accounts.len() + usize::from(own.is_none());
         let size = own.map_or(0, |places| places.n_kept) + 1;
         let n_confirmed = self.n_kept - self.n_on_probation;
-        if let Some((loser, number)) = self.evictable(holder, size, now_ms)
-            && let Some(evicted) = self.remove(loser, number)
+        if let Some((evicted_holder, number)) = self.evictable(holder, size, now_ms)
+            && let Some(evicted) = self.remove(evicted_holder, number)
         {
             evicted.usage.is_evicted.store(true, Ordering::Release);
             evicted.usage.owner.wake();

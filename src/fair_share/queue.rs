@@ -1,4 +1,4 @@
-//! The holders of a bounded resource, and those that wait for it.
+//! The holders of a bounded resource, and the parties that wait for it.
 //!
 //! ```text
 //!            enqueue                dequeue                 release
@@ -39,7 +39,7 @@ impl QueueTicket {
     }
 }
 
-/// The holders of a bounded resource, and those that wait for it.
+/// The holders of a bounded resource, and the parties that wait for it.
 #[derive(Debug)]
 pub struct FairQueue<T> {
     accounts: HashMap<Account, Standing>,

@@ -31,7 +31,7 @@ const STICKY: RawMode = 0o1000;
 #[derive(Debug, thiserror::Error)]
 pub enum UntrustedFile {
     /// The file, or a part of its path, cannot be opened.
-    #[error("open `{}`", path.display())]
+    #[error("cannot open `{}`", path.display())]
     Io {
         /// The file, directory or link.
         path: PathBuf,
@@ -39,19 +39,19 @@ pub enum UntrustedFile {
         source: io::Error,
     },
     /// The path has too many links.
-    #[error("`{}` leads over more than {LINKS_MAX} links", path.display())]
+    #[error("the path `{}` has more than {LINKS_MAX} symbolic links", path.display())]
     Links {
         /// The path.
         path: PathBuf,
     },
     /// The file is not a regular file.
-    #[error("`{}` is no regular file", path.display())]
+    #[error("`{}` is not a regular file", path.display())]
     Kind {
         /// The file.
         path: PathBuf,
     },
     /// Another user owns the file or a part of its path.
-    #[error("`{}` belongs to user {uid}, and neither to root nor to the user of the service", path.display())]
+    #[error("`{}` belongs to user {uid}, not to root or the user of the service", path.display())]
     Owner {
         /// The file, directory or link.
         path: PathBuf,
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_ours_is_trusted_over_links_and_a_directory_for_all() {
+    fn a_file_of_this_user_is_trusted_through_links_and_a_sticky_directory() {
         let place = place();
         let at = |path: &str| place.path().join(path);
         symlink("file", at("a/beside")).expect("made");

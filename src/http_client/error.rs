@@ -6,39 +6,39 @@ use hyper::StatusCode;
 use hyper_util::client::legacy;
 use tokio_rustls::rustls;
 
-use crate::fault_class::Fault;
+use crate::{error_report::appended, fault_class::Fault};
 
 /// The reason why an API gave no usable answer. Never holds a token.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// The token has characters that no header may contain.
     #[error("the token for `{origin}` has characters that cannot be sent")]
-    Bearer {
+    InvalidToken {
         /// The API.
         origin: Arc<str>,
     },
     /// The request target is not a path.
     #[error("a request to `{origin}` has no path")]
-    Target {
+    InvalidTarget {
         /// The API.
         origin: Arc<str>,
     },
     /// The request body cannot be written as JSON.
-    #[error("write a request to `{origin}`")]
-    Unwritable {
+    #[error("cannot write a request to `{origin}`")]
+    InvalidRequest {
         /// The API.
         origin: Arc<str>,
         /// The reason.
         source: serde_json::Error,
     },
     /// The system trusts no issuer of certificates.
-    #[error("find the certificates of issuers that this system trusts")]
-    Untrusting {
+    #[error("cannot find the certificates of issuers that this system trusts")]
+    NoTrust {
         /// The reason.
         source: io::Error,
     },
     /// No connection can be made.
-    #[error("connect to `{origin}`")]
+    #[error("cannot connect to `{origin}`")]
     Unreachable {
         /// The API.
         origin: Arc<str>,
@@ -46,7 +46,7 @@ pub enum WebError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The API is reachable, but the TLS handshake with it fails.
-    #[error("speak TLS with `{origin}`")]
+    #[error("cannot speak TLS with `{origin}`")]
     Tls {
         /// The API.
         origin: Arc<str>,
@@ -54,7 +54,7 @@ pub enum WebError {
         source: rustls::Error,
     },
     /// The connection broke before the answer was complete.
-    #[error("read the answer of `{origin}`")]
+    #[error("cannot read the answer of `{origin}`")]
     BrokenOff {
         /// The API.
         origin: Arc<str>,
@@ -63,14 +63,14 @@ pub enum WebError {
     },
     /// The answer took too long.
     #[error("`{origin}` has not answered within {} ms", after.as_millis())]
-    Late {
+    Timeout {
         /// The API.
         origin: Arc<str>,
         /// The timeout.
         after: Duration,
     },
     /// The API answered with a status other than 200.
-    #[error("`{origin}` answered {status}{}", quoted(quote))]
+    #[error("`{origin}` answered {status}{}", appended(quote))]
     Status {
         /// The API.
         origin: Arc<str>,
@@ -90,7 +90,7 @@ pub enum WebError {
         bytes_max: usize,
     },
     /// The answer is not the expected JSON.
-    #[error("the answer of `{origin}` is of no use: {why}{}", quoted(quote))]
+    #[error("the answer of `{origin}` is not the expected JSON: {why}{}", appended(quote))]
     NotJson {
         /// The API.
         origin: Arc<str>,
@@ -107,25 +107,28 @@ impl WebError {
         if let Some(source) = tls_error(&error) {
             return Self::Tls { origin, source };
         }
-        let is_unconnected = error.is_connect();
-        let source = Box::new(error);
-        match is_unconnected {
-            true => Self::Unreachable { origin, source },
-            false => Self::BrokenOff { origin, source },
+        match error.is_connect() {
+            true => Self::Unreachable { origin, source: Box::new(error) },
+            false => Self::broken_off(origin, error),
         }
+    }
+
+    /// Returns the error of a connection that broke.
+    pub(super) fn broken_off(origin: Arc<str>, source: impl Error + Send + Sync + 'static) -> Self {
+        Self::BrokenOff { origin, source: Box::new(source) }
     }
 
     /// Returns the code of the error.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Bearer { .. } => "TOKEN_INVALID",
-            Self::Target { .. } => "TARGET_INVALID",
-            Self::Unwritable { .. } => "REQUEST_INVALID",
-            Self::Untrusting { .. } => "NO_TRUST",
+            Self::InvalidToken { .. } => "TOKEN_INVALID",
+            Self::InvalidTarget { .. } => "TARGET_INVALID",
+            Self::InvalidRequest { .. } => "REQUEST_INVALID",
+            Self::NoTrust { .. } => "NO_TRUST",
             Self::Unreachable { .. } => "UNREACHABLE",
             Self::Tls { .. } => "TLS_FAILED",
             Self::BrokenOff { .. } => "BROKEN_OFF",
-            Self::Late { .. } => "TIMEOUT",
+            Self::Timeout { .. } => "TIMEOUT",
             Self::Status { .. } => "HTTP_STATUS",
             Self::TooLarge { .. } => "TOO_LARGE",
             Self::NotJson { .. } => "NOT_JSON",
@@ -135,21 +138,23 @@ impl WebError {
     /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Bearer { .. } => "Remove line breaks and other control characters from the key.",
-            Self::Target { .. } | Self::Unwritable { .. } => {
-                "Report it: the request is made by the service."
+            Self::InvalidToken { .. } => {
+                "Remove line breaks and other control characters from the key."
             }
-            Self::Untrusting { .. } => {
+            Self::InvalidTarget { .. } | Self::InvalidRequest { .. } => {
+                "Report this as a bug of metamcp, which makes the request."
+            }
+            Self::NoTrust { .. } => {
                 "Install the certificates of the system, or set SSL_CERT_FILE to a PEM file."
             }
             Self::Unreachable { .. } => {
-                "Check that it runs, and its host and port; a proxy is not used."
+                "Check that it runs, and its host and port. metamcp uses no proxy."
             }
             Self::Tls { .. } => {
                 "Trust the issuer of its certificate by SSL_CERT_FILE, or write `http://` if it speaks no TLS."
             }
-            Self::BrokenOff { .. } => "See its log: it closed the connection.",
-            Self::Late { .. } => "See whether it is overloaded, or is still starting.",
+            Self::BrokenOff { .. } => "See its log: the connection broke.",
+            Self::Timeout { .. } => "Check whether it is overloaded or still starting.",
             Self::Status { status, .. } => status_hint(*status),
             Self::TooLarge { .. } | Self::NotJson { .. } => {
                 "Check the path of the URL: something else may answer there."
@@ -160,14 +165,14 @@ impl WebError {
     /// Returns the kind of the failure.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Bearer { .. }
-            | Self::Target { .. }
-            | Self::Unwritable { .. }
-            | Self::Untrusting { .. } => Fault::Other,
+            Self::InvalidToken { .. }
+            | Self::InvalidTarget { .. }
+            | Self::InvalidRequest { .. }
+            | Self::NoTrust { .. } => Fault::Other,
             Self::Unreachable { .. }
             | Self::Tls { .. }
             | Self::BrokenOff { .. }
-            | Self::Late { .. } => Fault::Offline,
+            | Self::Timeout { .. } => Fault::Offline,
             Self::Status { status, .. } => Fault::of_status(*status),
             Self::TooLarge { .. } | Self::NotJson { .. } => Fault::Protocol,
         }
@@ -178,18 +183,13 @@ fn status_hint(status: StatusCode) -> &'static str {
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "Check the key and what it allows.",
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => "Check the path of the URL.",
-        StatusCode::TOO_MANY_REQUESTS => "It is asked again later; its quota may be used up.",
+        StatusCode::TOO_MANY_REQUESTS => "Check its quota. metamcp asks again later.",
         status if status.is_redirection() => {
-            "No redirect is followed, or the key would go elsewhere: write the URL that it leads to."
+            "Write the URL that the redirect leads to. metamcp follows none, so the key stays here."
         }
         status if status.is_server_error() => "See its log.",
-        _ => "See what it says.",
+        _ => "See the answer that the error quotes.",
     }
-}
-
-/// Formats a quotation to append to a sentence; empty without a quotation.
-fn quoted(quote: &str) -> String {
-    if quote.is_empty() { String::new() } else { format!(": {quote}") }
 }
 
 /// Finds the TLS error in the chain of causes of an error.

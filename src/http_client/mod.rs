@@ -37,7 +37,7 @@ mod root_certificates;
 mod scoped_tasks;
 
 pub use error::WebError;
-pub use scoped_tasks::{OwnedTasks, TaskSpawner};
+pub use scoped_tasks::OwnedTasks;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("metamcp/", env!("CARGO_PKG_VERSION")));
@@ -57,7 +57,7 @@ pub struct WebClient {
     url: Uri,
     headers: HeaderMap,
     redactor: Redactor,
-    bounds: WebLimits,
+    limits: WebLimits,
     /// The tasks that drive the connections.
     tasks: OwnedTasks,
 }
@@ -70,37 +70,36 @@ impl WebClient {
     ///
     /// # Errors
     ///
-    /// [`WebError::Bearer`] if the token cannot be sent; [`WebError::Untrusting`] if TLS is needed
-    /// and the system trusts no issuer.
-    pub fn new(url: Uri, bearer: Option<&str>, bounds: WebLimits) -> Result<Self, WebError> {
+    /// [`WebError::InvalidToken`] if the token cannot be sent; [`WebError::NoTrust`] if TLS is
+    /// needed and the system trusts no issuer.
+    pub fn new(url: Uri, bearer: Option<&str>, limits: WebLimits) -> Result<Self, WebError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, JSON);
         headers.insert(USER_AGENT, AGENT);
         if let Some(token) = bearer {
             let mut value = HeaderValue::try_from(format!("Bearer {token}"))
-                .map_err(|_| WebError::Bearer { origin: origin(&url) })?;
+                .map_err(|_| WebError::InvalidToken { origin: origin(&url) })?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
         let is_secure = url.scheme_str() == Some("https");
         let tls =
             if is_secure { root_certificates::system()? } else { root_certificates::trust_none()? };
-        let secrets = bearer.map(str::to_owned);
-        let redactor = Redactor::new(secrets.iter());
-        Ok(Self::with(url, headers, redactor, bounds, tls))
+        let redactor = Redactor::new(bearer.map(str::to_owned).iter());
+        Ok(Self::with(url, headers, redactor, limits, tls))
     }
 
     fn with(
         url: Uri,
         headers: HeaderMap,
         redactor: Redactor,
-        bounds: WebLimits,
+        limits: WebLimits,
         tls: ClientConfig,
     ) -> Self {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
         connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(defaults::CONNECT_TIMEOUT.min(bounds.timeout)));
+        connector.set_connect_timeout(Some(defaults::CONNECT_TIMEOUT.min(limits.timeout)));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
@@ -112,7 +111,7 @@ impl WebClient {
             .pool_idle_timeout(defaults::UPSTREAM_IDLE_TIMEOUT)
             .pool_max_idle_per_host(defaults::WEB_IDLE_MAX)
             .build(connector);
-        Self { http, url, headers, redactor, bounds, tasks }
+        Self { http, url, headers, redactor, limits, tasks }
     }
 
     /// Returns the scheme, host and port of the API: the part of its address that is not secret.
@@ -120,15 +119,12 @@ impl WebClient {
         origin(&self.url)
     }
 
-    /// Requests `target` (a path with its query), or the address of the API itself.
+    /// Requests `target` (a path with its query), or the address of the API itself. If dropped, the
+    /// request ends with its connection.
     ///
     /// # Errors
     ///
     /// [`WebError`], which never holds the token.
-    ///
-    /// # Cancel safety
-    ///
-    /// If dropped, the request ends with its connection.
     pub async fn get<T: DeserializeOwned>(&self, target: Option<&str>) -> Result<T, WebError> {
         let url = match target {
             Some(target) => self.at(target)?,
@@ -137,24 +133,21 @@ impl WebClient {
         self.send(Method::GET, url, Bytes::new()).await
     }
 
-    /// Posts `body` to the address of the API.
+    /// Posts `body` to the address of the API. If dropped, the request ends with its connection; the
+    /// API may have executed it.
     ///
     /// # Errors
     ///
     /// [`WebError`], which never holds the token.
-    ///
-    /// # Cancel safety
-    ///
-    /// If dropped, the request ends with its connection. The API may have executed it.
     pub async fn post<T: DeserializeOwned>(&self, body: &impl Serialize) -> Result<T, WebError> {
         let body = serde_json::to_vec(body)
-            .map_err(|source| WebError::Unwritable { origin: self.origin(), source })?;
+            .map_err(|source| WebError::InvalidRequest { origin: self.origin(), source })?;
         self.send(Method::POST, self.url.clone(), body.into()).await
     }
 
     /// Returns the address of `target` at the same origin.
     fn at(&self, target: &str) -> Result<Uri, WebError> {
-        let wrong = || WebError::Target { origin: self.origin() };
+        let wrong = || WebError::InvalidTarget { origin: self.origin() };
         // Any other target would change the authority, or have none.
         let target = Some(target).filter(|target| target.starts_with('/')).ok_or_else(wrong)?;
         let mut parts = self.url.clone().into_parts();
@@ -168,12 +161,12 @@ impl WebClient {
         url: Uri,
         body: Bytes,
     ) -> Result<T, WebError> {
-        let after = self.bounds.timeout;
+        let after = self.limits.timeout;
         // Boxed, so that the future of a waiting caller stays small.
         let exchanged = Box::pin(self.exchange(method, url, body));
         let text = match time::timeout(after, exchanged).await {
             Ok(exchanged) => exchanged?,
-            Err(_) => return Err(WebError::Late { origin: self.origin(), after }),
+            Err(_) => return Err(WebError::Timeout { origin: self.origin(), after }),
         };
         serde_json::from_slice(&text).map_err(|error| WebError::NotJson {
             origin: self.origin(),
@@ -195,17 +188,13 @@ impl WebClient {
         if answer.status() != StatusCode::OK {
             return Err(self.refused(answer).await);
         }
-        let bytes_max = self.bounds.body_bytes_max;
+        let bytes_max = self.limits.body_bytes_max;
         body::read_whole(answer.body_mut(), bytes_max, MemoryPressurePolicy::Refuse(None))
             .await
             .map_err(|error| match error {
-                BodyReadError::NoMemory(source) => {
-                    WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
-                }
+                BodyReadError::NoMemory(source) => WebError::broken_off(self.origin(), source),
                 BodyReadError::TooLong => WebError::TooLarge { origin: self.origin(), bytes_max },
-                BodyReadError::Broken(source) => {
-                    WebError::BrokenOff { origin: self.origin(), source: Box::new(source) }
-                }
+                BodyReadError::Broken(source) => WebError::broken_off(self.origin(), source),
             })
     }
 
@@ -238,7 +227,7 @@ impl fmt::Debug for WebClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebClient")
             .field("origin", &self.origin())
-            .field("n_tasks", &self.tasks.len())
+            .field("n_tasks", &self.tasks.n_running())
             .finish_non_exhaustive()
     }
 }
@@ -253,6 +242,6 @@ fn origin(url: &Uri) -> Arc<str> {
 }
 
 #[cfg(test)]
-pub(crate) mod test_site;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::test_site;

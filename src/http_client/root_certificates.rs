@@ -17,7 +17,7 @@ pub(super) fn system() -> Result<ClientConfig, WebError> {
     if n_added == 0 {
         let first = found.errors.into_iter().next();
         let source = first.map_or_else(|| io::ErrorKind::NotFound.into(), io::Error::other);
-        return Err(WebError::Untrusting { source });
+        return Err(WebError::NoTrust { source });
     }
     with(roots)
 }
@@ -31,6 +31,6 @@ pub(super) fn trust_none() -> Result<ClientConfig, WebError> {
 pub(super) fn with(roots: RootCertStore) -> Result<ClientConfig, WebError> {
     let config = ClientConfig::builder_with_provider(Arc::clone(&tls::PROVIDER))
         .with_safe_default_protocol_versions()
-        .map_err(|error| WebError::Untrusting { source: io::Error::other(error) })?;
+        .map_err(|error| WebError::NoTrust { source: io::Error::other(error) })?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }

@@ -15,11 +15,11 @@ pub struct OwnedTasks(Arc<Mutex<JoinSet<()>>>);
 /// A handle that starts tasks for an owner while it exists. A task may hold it without keeping the
 /// owner alive.
 #[derive(Clone, Debug)]
-pub struct TaskSpawner(Weak<Mutex<JoinSet<()>>>);
+pub(super) struct TaskSpawner(Weak<Mutex<JoinSet<()>>>);
 
 impl OwnedTasks {
     /// Returns a handle that starts tasks for this owner.
-    pub fn spawner(&self) -> TaskSpawner {
+    pub(super) fn spawner(&self) -> TaskSpawner {
         TaskSpawner(Arc::downgrade(&self.0))
     }
 
@@ -32,15 +32,10 @@ impl OwnedTasks {
     }
 
     /// Returns the number of running tasks.
-    pub fn len(&self) -> usize {
+    pub fn n_running(&self) -> usize {
         let mut tasks = locked(&self.0);
         while tasks.try_join_next().is_some() {}
         tasks.len()
-    }
-
-    /// Returns `true` if no task is running.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

@@ -13,30 +13,31 @@ use tokio_rustls::{
     rustls::{RootCertStore, ServerConfig},
 };
 
-use super::{
-    test_site::{TestSite, page},
-    *,
-};
+use super::*;
 use crate::{error_report::chain, fault_class::Fault};
+
+pub(crate) mod test_site;
+
+use test_site::{TestSite, page};
 
 const KEY: &str = "sk-0123456789";
 
-fn bounds() -> WebLimits {
+fn limits() -> WebLimits {
     WebLimits { timeout: Duration::from_secs(30), body_bytes_max: 1 << 10 }
 }
 
 fn client(url: Uri) -> WebClient {
-    WebClient::new(url, Some(KEY), bounds()).expect("a client")
+    WebClient::new(url, Some(KEY), limits()).expect("a client")
 }
 
 /// Returns the error of a client whose API answers with this status and body.
-async fn told(status: u16, body: &str) -> WebError {
+async fn error_of(status: u16, body: &str) -> WebError {
     let body = body.to_owned();
     let site = TestSite::open(move |_| std::future::ready(page(status, body.clone()))).await;
     let error = client(site.url("/v1")).get::<Value>(None).await.expect_err("no answer");
     let shown = format!("{} {error:?} {}", chain(&error), error.hint());
     assert!(!shown.contains(KEY), "{shown}");
-    assert_eq!(site.recorded().len(), 1, "nothing is asked twice");
+    assert_eq!(site.recorded().len(), 1, "no request is sent twice");
     error
 }
 
@@ -48,9 +49,9 @@ fn text(error: &WebError) -> String {
 }
 
 #[tokio::test]
-async fn an_api_is_asked_and_its_answer_read() {
+async fn the_web_client_sends_requests_and_reads_answers() {
     let site =
-        TestSite::open(|asked| async move { page(200, format!("[{:?}]", asked.line)) }).await;
+        TestSite::open(|recorded| async move { page(200, format!("[{:?}]", recorded.line)) }).await;
     let client = client(site.url("/v1/things?version=2"));
 
     let found: Vec<String> = client.get(None).await.expect("an answer");
@@ -60,13 +61,13 @@ async fn an_api_is_asked_and_its_answer_read() {
     let found: Vec<String> = client.post(&json!({ "a": 1 })).await.expect("an answer");
     assert_eq!(found, ["POST /v1/things?version=2"]);
 
-    let asked = site.recorded();
-    assert_eq!(asked[2].json(), json!({ "a": 1 }));
-    assert_eq!(asked[2].header("content-type"), "application/json");
-    for asked in asked {
-        assert_eq!(asked.header("authorization"), format!("Bearer {KEY}"));
-        assert_eq!(asked.header("host"), site.url("/").authority().expect("one").as_str());
-        assert!(asked.header("user-agent").starts_with("metamcp/"));
+    let recorded = site.recorded();
+    assert_eq!(recorded[2].json(), json!({ "a": 1 }));
+    assert_eq!(recorded[2].header("content-type"), "application/json");
+    for recorded in recorded {
+        assert_eq!(recorded.header("authorization"), format!("Bearer {KEY}"));
+        assert_eq!(recorded.header("host"), site.url("/").authority().expect("one").as_str());
+        assert!(recorded.header("user-agent").starts_with("metamcp/"));
     }
     assert_eq!(site.n_connections(), 1, "a connection is used again");
 }
@@ -84,26 +85,30 @@ async fn a_request_goes_to_no_other_authority() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let error = told(307, "").await;
+    let error = error_of(307, "").await;
     assert_eq!(text(&error), "`http://HOST` answered 307 Temporary Redirect");
-    assert!(error.hint().starts_with("No redirect is followed"), "{}", error.hint());
+    assert!(
+        error.hint().starts_with("Write the URL that the redirect leads to"),
+        "{}",
+        error.hint()
+    );
 }
 
 #[tokio::test]
-async fn a_status_is_told_with_what_the_api_says_but_the_key() {
-    let error = told(401, &format!("no such key:\n{KEY}")).await;
+async fn an_error_status_is_reported_with_the_answer_but_without_the_key() {
+    let error = error_of(401, &format!("no such key:\n{KEY}")).await;
     assert_eq!(text(&error), "`http://HOST` answered 401 Unauthorized: no such key: [secret]");
     assert_eq!((error.code(), error.fault()), ("HTTP_STATUS", Fault::Auth));
-    let error = told(500, &"x".repeat(100_000)).await;
+    let error = error_of(500, &"x".repeat(100_000)).await;
     assert_eq!(text(&error), "`http://HOST` answered 500 Internal Server Error");
     assert_eq!(error.fault(), Fault::Http);
-    let long = told(503, &"x".repeat(10_000)).await;
+    let long = error_of(503, &"x".repeat(10_000)).await;
     assert!(text(&long).len() < 1000, "{long}");
-    assert_eq!(told(204, "").await.code(), "HTTP_STATUS");
+    assert_eq!(error_of(204, "").await.code(), "HTTP_STATUS");
 }
 
 #[tokio::test]
-async fn an_api_may_say_when_to_come_back() {
+async fn an_error_keeps_the_retry_after_of_the_api() {
     let site = TestSite::open(|_| async {
         let mut answer = page(429, "slow down");
         answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("7"));
@@ -116,15 +121,15 @@ async fn an_api_may_say_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_or_no_json_is_refused() {
-    let error = told(200, &"1".repeat(1025)).await;
+async fn an_answer_that_is_too_large_or_not_json_is_refused() {
+    let error = error_of(200, &"1".repeat(1025)).await;
     assert_eq!(text(&error), "the answer of `http://HOST` has more than 1024 bytes");
     assert_eq!(error.code(), "TOO_LARGE");
 
-    let error = told(200, &format!("<h1>{KEY}</h1>")).await;
+    let error = error_of(200, &format!("<h1>{KEY}</h1>")).await;
     assert_eq!(
         text(&error),
-        "the answer of `http://HOST` is of no use: expected value at line 1 column 1: <h1>[secret]</h1>"
+        "the answer of `http://HOST` is not the expected JSON: expected value at line 1 column 1: <h1>[secret]</h1>"
     );
     assert_eq!((error.code(), error.fault()), ("NOT_JSON", Fault::Protocol));
 
@@ -135,11 +140,11 @@ async fn an_answer_that_is_too_large_or_no_json_is_refused() {
 }
 
 #[tokio::test]
-async fn an_api_that_is_not_there_is_told_from_one_that_leaves() {
+async fn an_absent_api_and_one_that_breaks_off_are_different_errors() {
     let gone = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url: Uri = format!("http://{}", gone.local_addr().expect("bound")).parse().expect("a URL");
     drop(gone);
-    let error = client(url).get::<Value>(None).await.expect_err("nobody there");
+    let error = client(url).get::<Value>(None).await.expect_err("absent");
     assert_eq!((error.code(), error.fault()), ("UNREACHABLE", Fault::Offline));
 
     for beginning in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n[1,"] {
@@ -157,17 +162,17 @@ async fn an_api_that_is_not_there_is_told_from_one_that_leaves() {
 }
 
 #[tokio::test]
-async fn an_api_that_says_nothing_is_given_up() {
+async fn a_silent_api_times_out() {
     let site = TestSite::open(|_| pending()).await;
-    let bounds = WebLimits { timeout: Duration::from_millis(20), ..bounds() };
-    let client = WebClient::new(site.url("/"), None, bounds).expect("a client");
+    let limits = WebLimits { timeout: Duration::from_millis(20), ..limits() };
+    let client = WebClient::new(site.url("/"), None, limits).expect("a client");
     let error = client.get::<Value>(None).await.expect_err("no answer");
     assert_eq!(text(&error), "`http://HOST` has not answered within 20 ms");
     assert_eq!((error.code(), error.fault()), ("TIMEOUT", Fault::Offline));
 }
 
 #[tokio::test]
-async fn the_connections_of_a_client_end_with_it() {
+async fn the_connections_of_a_web_client_end_with_it() {
     let site = TestSite::open(|_| async { page(200, "[]") }).await;
     let client = client(site.url("/"));
     client.get::<Value>(None).await.expect("an answer");
@@ -179,13 +184,13 @@ async fn the_connections_of_a_client_end_with_it() {
         let ran = Arc::clone(&ran);
         async move { drop(ran) }
     });
-    assert_eq!(Arc::strong_count(&ran), 1, "nothing is started any more");
+    assert_eq!(Arc::strong_count(&ran), 1, "no task is started any more");
 }
 
 #[test]
 fn a_token_that_cannot_be_sent_is_refused_and_not_shown() {
     let url: Uri = "https://user:pass@host/secret".parse().expect("a URL");
-    let error = WebClient::new(url, Some("a\nb"), bounds()).expect_err("no header");
+    let error = WebClient::new(url, Some("a\nb"), limits()).expect_err("no header");
     assert_eq!(chain(&error), "the token for `https://host` has characters that cannot be sent");
     assert_eq!(error.code(), "TOKEN_INVALID");
 }
@@ -206,7 +211,7 @@ async fn the_web_client_speaks_tls_only_with_a_site_that_its_roots_trust() {
 
     let trusting = |roots| {
         let tls = root_certificates::with(roots).expect("a configuration");
-        WebClient::with(site.url("/"), HeaderMap::new(), Redactor::default(), bounds(), tls)
+        WebClient::with(site.url("/"), HeaderMap::new(), Redactor::default(), limits(), tls)
     };
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).expect("a root");
@@ -216,7 +221,7 @@ async fn the_web_client_speaks_tls_only_with_a_site_that_its_roots_trust() {
     let error = trusting(RootCertStore::empty()).get::<Value>(None).await.expect_err("a stranger");
     assert_eq!(
         text(&error),
-        "speak TLS with `https://HOST`: invalid peer certificate: UnknownIssuer"
+        "cannot speak TLS with `https://HOST`: invalid peer certificate: UnknownIssuer"
     );
     assert_eq!((error.code(), error.fault()), ("TLS_FAILED", Fault::Offline));
 }

@@ -5,26 +5,16 @@
 
 use serde_json::Value;
 
-use super::{
-    declaration_origin::{DeclarationOrigin, ImportContext},
-    foreign_server::ForeignServer,
-    mcp_servers,
-};
+use super::{declaration_origin::SourceFile, foreign_server::ForeignServer, mcp_servers};
 
-pub(super) fn read(
-    document: &Value,
-    origin: &DeclarationOrigin,
-    context: &ImportContext,
-) -> Vec<ForeignServer> {
-    let mut found = mcp_servers::read(own(document), origin, context);
+pub(super) fn read(document: &Value, file: &SourceFile) -> Vec<ForeignServer> {
+    let mut found = mcp_servers::read(own_servers(document), file);
     for (path, project) in document["projects"].as_object().into_iter().flatten() {
-        let origin = DeclarationOrigin { project: Some(path.clone()), ..origin.clone() };
-        let context = ImportContext { project: Some(path.clone()), ..context.clone() };
-        let mut servers = mcp_servers::read(&project["mcpServers"], &origin, &context);
-        let off = project["disabledMcpServers"].as_array();
+        let mut servers = mcp_servers::read(&project["mcpServers"], &file.of_project(path));
+        let disabled = project["disabledMcpServers"].as_array();
         for server in &mut servers {
-            let is_off = |name: &Value| name.as_str() == Some(server.name.as_str());
-            server.is_disabled |= off.is_some_and(|off| off.iter().any(is_off));
+            let is_server = |name: &Value| name.as_str() == Some(server.name.as_str());
+            server.is_disabled |= disabled.is_some_and(|names| names.iter().any(is_server));
         }
         found.extend(servers);
     }
@@ -32,7 +22,7 @@ pub(super) fn read(
 }
 
 /// Returns the table of servers. The file of a plug-in may itself be that table.
-fn own(document: &Value) -> &Value {
+fn own_servers(document: &Value) -> &Value {
     let is_server = |table: &Value| table["command"].is_string() || table["url"].is_string();
     let is_table = document
         .as_object()

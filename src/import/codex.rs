@@ -6,37 +6,26 @@
 use serde_json::Value;
 
 use super::{
-    declaration_origin::{DeclarationOrigin, ImportContext},
+    declaration_origin::SourceFile,
     foreign_server::{ForeignServer, ForeignTransport},
-    server_members::{self, ImportEntry, bearer},
+    server_members::{ImportEntry, bearer},
     variable_syntax::{ForeignText, VariableSyntax},
 };
 
-pub(super) fn read(
-    document: &Value,
-    origin: &DeclarationOrigin,
-    context: &ImportContext,
-) -> Vec<ForeignServer> {
+pub(super) fn read(document: &Value, file: &SourceFile) -> Vec<ForeignServer> {
     let servers = document["mcp_servers"].as_object().into_iter().flatten();
-    servers
-        .map(|(name, table)| {
-            let Some(mut entry) = ImportEntry::new(table, VariableSyntax::Plain, context) else {
-                return server_members::unreadable(name, origin);
-            };
-            let way = way(&mut entry);
-            let start_timeout_ms = start_timeout_ms(&mut entry);
-            ForeignServer { start_timeout_ms, ..entry.finish(name, origin, way) }
-        })
-        .collect()
+    file.servers(servers, VariableSyntax::Plain, |entry| {
+        entry.start_timeout_ms = start_timeout_ms(entry);
+        transport(entry)
+    })
 }
 
-fn way(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
-    let mut way = entry.take_transport()?;
-    match &mut way {
+fn transport(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
+    let mut transport = entry.take_transport()?;
+    match &mut transport {
         ForeignTransport::Program { env, .. } => {
-            for item in
-                entry.take("env_vars").as_ref().and_then(Value::as_array).into_iter().flatten()
-            {
+            let names = entry.take("env_vars").unwrap_or_default();
+            for item in names.as_array().into_iter().flatten() {
                 if let Some(name) = item.as_str().or_else(|| item["name"].as_str()) {
                     env.entry(name.to_owned()).or_insert_with(|| ForeignText::variable(name));
                 }
@@ -59,7 +48,7 @@ fn way(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
             }
         }
     }
-    Ok(way)
+    Ok(transport)
 }
 
 fn start_timeout_ms(entry: &mut ImportEntry<'_>) -> Option<u64> {

@@ -24,6 +24,21 @@ pub struct DeclarationOrigin {
     pub project: Option<String>,
 }
 
+/// A file with declarations, as its parser needs it.
+pub(super) struct SourceFile {
+    pub(super) origin: DeclarationOrigin,
+    pub(super) context: ImportContext,
+}
+
+impl SourceFile {
+    /// Returns the file for the servers of the project at `path`.
+    pub(super) fn of_project(&self, path: &str) -> Self {
+        let project = Some(path.to_owned());
+        let origin = DeclarationOrigin { project: project.clone(), ..self.origin.clone() };
+        Self { origin, context: ImportContext { project, ..self.context.clone() } }
+    }
+}
+
 impl std::fmt::Display for DeclarationOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}, {}", self.format.client(), self.file)?;

@@ -14,7 +14,7 @@ use crate::config::defaults;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportReadError {
     /// The file is larger than [`defaults::IMPORT_BYTES_MAX`].
-    #[error("it has more than the {} bytes that are read", defaults::IMPORT_BYTES_MAX)]
+    #[error("it is larger than {} bytes", defaults::IMPORT_BYTES_MAX)]
     TooLarge,
     /// It is neither JSON nor JSON with comments.
     #[error("not JSON: line {line}, column {column}")]
@@ -33,7 +33,7 @@ pub enum ImportReadError {
         column: usize,
     },
     /// It contains no servers in a known form.
-    #[error("no MCP servers are declared in it in a way that is known")]
+    #[error("it declares no MCP servers in a known form")]
     Unknown,
     /// There are more servers than [`defaults::IMPORT_SERVERS_MAX`].
     #[error("more than {} servers are declared", defaults::IMPORT_SERVERS_MAX)]
@@ -44,12 +44,12 @@ impl ImportReadError {
     /// Returns advice for the user.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::TooLarge => "Name the file in which only the servers are.",
+            Self::TooLarge => "Name a smaller file that declares only the servers.",
             Self::Json { .. } | Self::Toml { .. } => {
-                "Does the client itself read the file? Correct what is there, or name the format with --format."
+                "Correct the file at that place, or name its format with --format."
             }
             Self::Unknown => {
-                "Name the format with --format; `metamcp import --help` lists those that are known."
+                "Name the format with --format; `metamcp import --help` lists the known formats."
             }
             Self::TooMany => "Import the files one by one.",
         }

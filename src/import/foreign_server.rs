@@ -15,7 +15,7 @@ pub struct ForeignServer {
     /// The origin of its declaration.
     pub(super) origin: DeclarationOrigin,
     /// The transport, or the reason why it is unknown.
-    pub(super) way: Result<ForeignTransport, String>,
+    pub(super) transport: Result<ForeignTransport, String>,
     /// Its client has disabled it.
     pub(super) is_disabled: bool,
     /// The time limit for its start, in milliseconds.
@@ -24,7 +24,7 @@ pub struct ForeignServer {
     pub(super) lifecycle: Option<LifecycleConfig>,
     /// The prompts for the values that the client asks its user for, by id.
     pub(super) inputs: BTreeMap<String, String>,
-    /// The keys without a counterpart in metamcp, each worded for `… is not taken over`.
+    /// The keys without a counterpart in metamcp, each worded for `… is not imported`.
     pub(super) ignored: Vec<String>,
 }
 

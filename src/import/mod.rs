@@ -30,6 +30,7 @@ use std::path::Path;
 pub use client_files::{ClientFile, FileRoot, context_of, places};
 pub use client_format::ImportFormat;
 pub use credentials::ServerCredential;
+use declaration_origin::SourceFile;
 pub use declaration_origin::{DeclarationOrigin, ImportContext};
 pub use file_syntax::ImportReadError;
 pub use foreign_server::ForeignServer;
@@ -54,14 +55,15 @@ pub fn read(
 ) -> Result<Vec<ForeignServer>, ImportReadError> {
     let (format, document) = file_syntax::read(path, text, format)?;
     let origin = DeclarationOrigin { format, file: path.display().to_string(), project: None };
+    let file = SourceFile { origin, context: context.clone() };
     let servers = match format {
-        ImportFormat::ClaudeCode => claude_code::read(&document, &origin, context),
+        ImportFormat::ClaudeCode => claude_code::read(&document, &file),
         ImportFormat::ClaudeDesktop | ImportFormat::Cursor | ImportFormat::Windsurf => {
-            mcp_servers::read(&document["mcpServers"], &origin, context)
+            mcp_servers::read(&document["mcpServers"], &file)
         }
-        ImportFormat::VsCode => vscode::read(&document, &origin, context),
-        ImportFormat::Codex => codex::read(&document, &origin, context),
-        ImportFormat::OpenCode => opencode::read(&document, &origin, context),
+        ImportFormat::VsCode => vscode::read(&document, &file),
+        ImportFormat::Codex => codex::read(&document, &file),
+        ImportFormat::OpenCode => opencode::read(&document, &file),
     };
     if servers.len() > defaults::IMPORT_SERVERS_MAX {
         return Err(ImportReadError::TooMany);

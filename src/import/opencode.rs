@@ -5,17 +5,13 @@
 use serde_json::Value;
 
 use super::{
-    declaration_origin::{DeclarationOrigin, ImportContext},
+    declaration_origin::SourceFile,
     foreign_server::{ForeignServer, ForeignTransport},
-    server_members::{self, ImportEntry},
+    server_members::ImportEntry,
     variable_syntax::VariableSyntax,
 };
 
-pub(super) fn read(
-    document: &Value,
-    origin: &DeclarationOrigin,
-    context: &ImportContext,
-) -> Vec<ForeignServer> {
+pub(super) fn read(document: &Value, file: &SourceFile) -> Vec<ForeignServer> {
     let table = &document["mcp"];
     // A server may itself be called `servers`.
     let is_server = |table: &Value| table["command"].is_array() || table["url"].is_string();
@@ -23,26 +19,15 @@ pub(super) fn read(
         servers if servers.is_object() && !is_server(servers) => servers,
         _ => table,
     };
-    let servers = table.as_object().into_iter().flatten();
-    servers
-        .filter_map(|(name, table)| {
-            let Some(mut entry) = ImportEntry::new(table, VariableSyntax::Braces, context) else {
-                return Some(server_members::unreadable(name, origin));
-            };
-            // A file may only enable or disable a server that another file declares.
-            let is_switch = table
-                .as_object()
-                .is_some_and(|table| table.len() == 1 && table.contains_key("enabled"));
-            if is_switch {
-                return None;
-            }
-            let way = way(&mut entry);
-            Some(entry.finish(name, origin, way))
-        })
-        .collect()
+    // A file may only enable or disable a server that another file declares.
+    let is_switch = |table: &Value| {
+        table.as_object().is_some_and(|table| table.len() == 1 && table.contains_key("enabled"))
+    };
+    let servers = table.as_object().into_iter().flatten().filter(|(_, table)| !is_switch(table));
+    file.servers(servers, VariableSyntax::Braces, transport)
 }
 
-fn way(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
+fn transport(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
     if let Some(url) = entry.text(&["url"])? {
         return Ok(ForeignTransport::Endpoint { url, headers: entry.table(&["headers"])? });
     }

@@ -112,7 +112,7 @@ pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
     let mut names = CredentialNames::default();
     let mut servers = Vec::new();
     for (mut foreign, origins, merged) in groups {
-        at_home(&mut foreign);
+        set_directory(&mut foreign);
         let name = name(&foreign, &taken);
         taken.insert(name.clone());
         let mut note = |kind, text: String| {
@@ -129,13 +129,11 @@ pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
             ImportState::Active => {}
             ImportState::Disabled => {
                 let client = foreign.origin.format.client();
-                note(
-                    ImportNoteKind::Disabled,
-                    format!("{client} does not use it; it is a comment"),
-                );
+                let text = format!("disabled in {client}, so written as a comment");
+                note(ImportNoteKind::Disabled, text);
             }
             ImportState::Refused(reason) => {
-                note(ImportNoteKind::Refused, format!("{reason}; it is a comment"));
+                note(ImportNoteKind::Refused, format!("written as a comment: {reason}"));
             }
         }
         for change in &converted.changes {
@@ -143,7 +141,7 @@ pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
         }
         if !foreign.ignored.is_empty() {
             let keys = foreign.ignored.join(", ");
-            note(ImportNoteKind::Ignored, format!("not taken over: {keys}"));
+            note(ImportNoteKind::Ignored, format!("not imported: {keys}"));
         }
         servers.push(ImportedServer { name, origins, state, converted });
     }
@@ -202,50 +200,46 @@ type Group = (ForeignServer, Vec<DeclarationOrigin>, Vec<String>);
 fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for foreign in found {
-        if foreign.way.as_ref().is_ok_and(is_ourselves) {
-            let text = format!("it is this service itself ({}), and is left out", foreign.origin);
-            notes.push(ImportNote {
-                kind: ImportNoteKind::LeftOut,
-                server: shown(&foreign.name),
-                text,
-            });
+        if foreign.transport.as_ref().is_ok_and(is_metamcp) {
+            let text = format!("left out: it is metamcp itself ({})", foreign.origin);
+            let server = shown(&foreign.name);
+            notes.push(ImportNote { kind: ImportNoteKind::LeftOut, server, text });
             continue;
         }
-        let is_same = |known: &&mut Group| known.0.way.is_ok() && known.0.way == foreign.way;
-        if let Some((known, origins, said)) = groups.iter_mut().find(is_same) {
-            let name = match known.name == foreign.name {
-                true => String::new(),
-                false => format!(" as {}", quoted(&foreign.name)),
-            };
-            said.push(format!("also declared{name} in {}", foreign.origin));
-            // It is active if one of the declarations is active.
-            known.is_disabled &= foreign.is_disabled;
-            origins.push(foreign.origin);
-            continue;
-        }
-        let is_nearly = |known: &&mut Group| {
-            let ways = (&known.0.way, &foreign.way);
-            known.0.name == foreign.name
-                && matches!(ways, (Ok(known), Ok(found)) if known.is_same_server(found))
+        let is_same =
+            |(known, ..): &Group| known.transport.is_ok() && known.transport == foreign.transport;
+        let is_similar = |(known, ..): &Group| {
+            let transports = (&known.transport, &foreign.transport);
+            known.name == foreign.name
+                && matches!(transports, (Ok(known), Ok(found)) if known.is_same_server(found))
         };
-        if let Some((known, origins, said)) = groups.iter_mut().find(is_nearly) {
-            said.push(format!(
-                "also declared in {}, with other variables or headers: those of {} are taken",
-                foreign.origin, known.origin
-            ));
-            known.is_disabled &= foreign.is_disabled;
-            origins.push(foreign.origin);
+        let duplicate = groups.iter().position(is_same);
+        let Some(index) = duplicate.or_else(|| groups.iter().position(is_similar)) else {
+            let origins = vec![foreign.origin.clone()];
+            groups.push((foreign, origins, Vec::new()));
             continue;
-        }
-        let origins = vec![foreign.origin.clone()];
-        groups.push((foreign, origins, Vec::new()));
+        };
+        let (known, origins, merged) = &mut groups[index];
+        merged.push(if duplicate.is_none() {
+            format!(
+                "also declared in {}, with other variables or headers: those of {} are used",
+                foreign.origin, known.origin
+            )
+        } else if known.name == foreign.name {
+            format!("also declared in {}", foreign.origin)
+        } else {
+            format!("also declared as {} in {}", quoted(&foreign.name), foreign.origin)
+        });
+        // It is active if one of the declarations is active.
+        known.is_disabled &= foreign.is_disabled;
+        origins.push(foreign.origin);
     }
     groups
 }
 
 /// Returns `true` if a server is metamcp itself, at its default address or through its bridge.
-fn is_ourselves(way: &ForeignTransport) -> bool {
-    match way {
+fn is_metamcp(transport: &ForeignTransport) -> bool {
+    match transport {
         ForeignTransport::Endpoint { url, .. } => url
             .as_plain()
             .and_then(|url| url.parse().ok())
@@ -259,13 +253,14 @@ fn is_ourselves(way: &ForeignTransport) -> bool {
 }
 
 /// Sets the project as working directory of a program with relative paths.
-fn at_home(foreign: &mut ForeignServer) {
-    let Ok(ForeignTransport::Program { command, args, cwd, .. }) = &mut foreign.way else { return };
+fn set_directory(foreign: &mut ForeignServer) {
+    let Ok(ForeignTransport::Program { command, args, cwd, .. }) = &mut foreign.transport else {
+        return;
+    };
     let Some(project) = &foreign.origin.project else { return };
     let is_relative = |text: &ForeignText| {
-        let is_from_here =
-            |text: &str| text.starts_with("./") || text.starts_with("../") || text == ".";
-        text.as_plain().is_some_and(is_from_here)
+        let starts = |text: &str| text.starts_with("./") || text.starts_with("../") || text == ".";
+        text.as_plain().is_some_and(starts)
     };
     if cwd.is_none() && (is_relative(command) || args.iter().any(is_relative)) {
         *cwd = Some(ForeignText::plain(project));
@@ -279,22 +274,21 @@ fn at_home(foreign: &mut ForeignServer) {
 
 /// Returns an unused name that follows the grammar of server names.
 fn name(foreign: &ForeignServer, taken: &BTreeSet<ServerName>) -> ServerName {
-    let base = legal(&foreign.name);
+    let base = valid(&foreign.name);
     let client = foreign.origin.format.word();
     // The names with a suffix and a number are never exhausted.
-    let candidates = std::iter::once((base.clone(), String::new()))
-        .chain(std::iter::once((base.clone(), format!("-{client}"))))
-        .chain((2..).map(|n| (base.clone(), format!("-{client}-{n}"))));
-    let mut legal = candidates.filter_map(|(base, suffix)| {
-        let mut base = base;
+    let suffixes = [String::new(), format!("-{client}")].into_iter();
+    let suffixes = suffixes.chain((2..).map(|n| format!("-{client}-{n}")));
+    let mut names = suffixes.filter_map(|suffix| {
+        let mut base = base.clone();
         base.truncate(ServerName::LENGTH_MAX.saturating_sub(suffix.len()));
         ServerName::new(&format!("{}{suffix}", base.trim_end_matches(['-', '_']))).ok()
     });
-    legal.find(|name| !taken.contains(name)).expect("there are more numbers than servers")
+    names.find(|name| !taken.contains(name)).expect("there are more numbers than servers")
 }
 
 /// Returns the nearest valid server name.
-fn legal(text: &str) -> String {
+fn valid(text: &str) -> String {
     let mut name = String::new();
     for found in text.chars() {
         let found = if found.is_ascii_alphanumeric() || found == '_' { found } else { '-' };

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    plan::{ImportNoteKind, ImportPlan, ImportState, ImportedServer},
+    credentials::ServerCredential,
+    declaration_origin::DeclarationOrigin,
+    plan::{ImportNote, ImportNoteKind, ImportPlan, ImportState, ImportedServer},
     server_conversion::ServerSetting,
 };
 use crate::redact::is_control;
@@ -23,7 +25,7 @@ pub(super) enum ReportTarget {
 
 /// Returns the lines of the header comment.
 pub(super) fn head(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
-    let mut lines = vec!["Written by `metamcp import`, which read".to_owned()];
+    let mut lines = vec!["Written by `metamcp import` from".to_owned()];
     for (client, file) in import.sources() {
         lines.push(format!("  {file} ({client})"));
     }
@@ -43,15 +45,13 @@ fn credentials(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     if needed.is_empty() {
         return Vec::new();
     }
-    let what = match place {
+    let title = match place {
         ReportTarget::File => {
-            "Credentials to be made, each a file (LoadCredential=NAME:/path of the unit):"
+            "Credentials to create, each a file (LoadCredential=NAME:/path of the unit):"
         }
-        ReportTarget::Module => {
-            "Files with secrets to be made, which only root need be able to read:"
-        }
+        ReportTarget::Module => "Files with secrets to create, readable by root:",
     };
-    let mut lines = vec![what.to_owned()];
+    let mut lines = vec![title.to_owned()];
     for (credential, servers) in needed {
         let first = servers.first().and_then(|server| server.origins.first());
         let origin = first.map(|origin| format!(" in {}", origin.file)).unwrap_or_default();
@@ -72,11 +72,11 @@ fn variables(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     if needed.is_empty() {
         return Vec::new();
     }
-    let how = match place {
+    let option = match place {
         ReportTarget::File => "Environment= of the unit",
         ReportTarget::Module => "systemd.services.metamcp.environment",
     };
-    let mut lines = vec![format!("Variables to be set for the service ({how}):")];
+    let mut lines = vec![format!("Variables to set for the service ({option}):")];
     for (name, servers) in needed {
         lines.push(format!("  {name}, for {}", servers.join(", ")));
     }
@@ -94,12 +94,10 @@ fn programs(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     if place == ReportTarget::File || programs.is_empty() {
         return Vec::new();
     }
-    let what = "Programs to be had from `package` or `extraPackages` of the servers:".to_owned();
-    let lines = programs.into_iter().map(|(program, servers)| {
-        let servers = servers.join(", ");
-        format!("  {program}, for {servers}")
-    });
-    std::iter::once(what).chain(lines).collect()
+    let title = "Programs to provide with `package` or `extraPackages` of the servers:".to_owned();
+    let line =
+        |(program, servers): (_, Vec<&str>)| format!("  {program}, for {}", servers.join(", "));
+    std::iter::once(title).chain(programs.into_iter().map(line)).collect()
 }
 
 /// Returns the program that starts a server, if it is found by its name.
@@ -136,72 +134,49 @@ impl ImportPlan {
     /// Returns the notes and tasks for the user, one per line; for NixOS if `is_nix`.
     pub fn to_text(&self, is_nix: bool) -> String {
         let place = if is_nix { ReportTarget::Module } else { ReportTarget::File };
-        let mut lines = Vec::new();
-        for note in &self.notes {
-            lines.push(format!("{}: {}", note.server, note.text));
-        }
-        lines.extend(credentials(self, place));
-        lines.extend(variables(self, place));
-        lines.extend(programs(self, place));
-        lines.iter().map(|line| format!("{}\n", one_line(line))).collect()
+        let notes = self.notes.iter().map(|note| format!("{}: {}", note.server, note.text));
+        let tasks = [credentials(self, place), variables(self, place), programs(self, place)];
+        let lines = notes.chain(tasks.into_iter().flatten());
+        lines.map(|line| format!("{}\n", one_line(&line))).collect()
     }
 
     /// Returns the whole plan as JSON.
     pub fn to_json(&self) -> Value {
-        let servers: Vec<Value> = self.servers.iter().map(server).collect();
-        let credentials: Vec<Value> = self
-            .credentials()
-            .into_iter()
-            .map(|(credential, servers)| {
-                let servers: Vec<&str> =
-                    servers.iter().map(|server| server.name.as_str()).collect();
-                json!({
-                    "name": credential.name, "holds": credential.holds,
-                    "file": credential.file, "servers": servers,
-                })
+        let credential = |(credential, servers): (&ServerCredential, Vec<&ImportedServer>)| {
+            let servers: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+            json!({
+                "name": credential.name, "holds": credential.holds,
+                "file": credential.file, "servers": servers,
             })
-            .collect();
-        let variables: Vec<Value> = self
-            .variables()
-            .into_iter()
-            .map(|(name, servers)| json!({ "name": name, "servers": servers }))
-            .collect();
-        let notes: Vec<Value> = self
-            .notes
-            .iter()
-            .map(|note| {
-                json!({ "kind": note.kind.word(), "server": note.server, "text": note.text })
-            })
-            .collect();
+        };
+        let variable =
+            |(name, servers): (&str, Vec<&str>)| json!({ "name": name, "servers": servers });
+        let note = |note: &ImportNote| json!({ "kind": note.kind.word(), "server": note.server, "text": note.text });
         json!({
-            "servers": servers, "credentials": credentials, "variables": variables, "notes": notes,
+            "servers": Value::from_iter(self.servers.iter().map(server)),
+            "credentials": Value::from_iter(self.credentials().into_iter().map(credential)),
+            "variables": Value::from_iter(self.variables().into_iter().map(variable)),
+            "notes": Value::from_iter(self.notes.iter().map(note)),
         })
     }
 }
 
 fn server(server: &ImportedServer) -> Value {
-    let origins: Vec<Value> = server
-        .origins
-        .iter()
-        .map(|origin| {
-            json!({
-                "client": origin.format.word(), "file": origin.file, "project": origin.project,
-            })
+    let origin = |origin: &DeclarationOrigin| {
+        json!({
+            "client": origin.format.word(), "file": origin.file, "project": origin.project,
         })
-        .collect();
-    let settings: serde_json::Map<String, Value> = server
-        .converted
-        .settings
-        .iter()
-        .map(|(key, setting)| {
-            let value = match setting {
-                ServerSetting::Text(text) => json!(text),
-                ServerSetting::List(items) => json!(items),
-                ServerSetting::Table(members) => json!(members),
-            };
-            ((*key).to_owned(), value)
-        })
-        .collect();
+    };
+    let setting = |(key, setting): &(&str, ServerSetting)| {
+        let value = match setting {
+            ServerSetting::Text(text) => json!(text),
+            ServerSetting::List(items) => json!(items),
+            ServerSetting::Table(members) => json!(members),
+        };
+        ((*key).to_owned(), value)
+    };
+    let origins = Value::from_iter(server.origins.iter().map(origin));
+    let settings = Value::from_iter(server.converted.settings.iter().map(setting));
     let (state, reason) = match &server.state {
         ImportState::Active => ("active", None),
         ImportState::Disabled => ("disabled", None),

@@ -2,8 +2,8 @@
 //!
 //! Pure.
 
-/// The parts of a secret's name. The first five are those that the NixOS module looks for.
-const IN_NAMES: [&str; 12] = [
+/// The parts of a secret's name. The NixOS module looks for the first five.
+const SECRET_PARTS: [&str; 12] = [
     "AUTHORIZATION",
     "KEY",
     "PASSWORD",
@@ -19,17 +19,17 @@ const IN_NAMES: [&str; 12] = [
 ];
 
 /// The words of a secret's name.
-const WORDS: [&str; 9] = ["AUTH", "PAT", "PASS", "PW", "PWD", "PIN", "DSN", "JWT", "OTP"];
+const SECRET_WORDS: [&str; 9] = ["AUTH", "PAT", "PASS", "PW", "PWD", "PIN", "DSN", "JWT", "OTP"];
 
 /// The words that indicate a number, as in `MAX_TOKENS`.
-const OF_NUMBERS: [&str; 9] =
+const NUMBER_WORDS: [&str; 9] =
     ["TOKENS", "MAX", "MIN", "LIMIT", "COUNT", "SIZE", "LENGTH", "TTL", "TIMEOUT"];
 
 /// The words that indicate a path, as in `KEY_FILE`.
-const OF_PATHS: [&str; 5] = ["FILE", "PATH", "DIR", "DIRECTORY", "CREDENTIALS"];
+const PATH_WORDS: [&str; 5] = ["FILE", "PATH", "DIR", "DIRECTORY", "CREDENTIALS"];
 
 /// The prefixes of tokens that well-known issuers use.
-const BEGINNINGS: [&str; 48] = [
+const TOKEN_PREFIXES: [&str; 48] = [
     "sk-",
     "sk_",
     "rk_",
@@ -119,8 +119,8 @@ fn words(name: &str) -> Vec<String> {
 /// Returns `true` if `name` is the name of a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    IN_NAMES.iter().any(|part| upper.contains(part))
-        || words(name).iter().any(|word| WORDS.contains(&word.as_str()))
+    SECRET_PARTS.iter().any(|part| upper.contains(part))
+        || words(name).iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
 }
 
 /// Returns `true` if `value`, called `name`, must not be written to a file.
@@ -139,7 +139,7 @@ pub(super) fn is_secret(name: &str, value: &str) -> bool {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     let is_path = value.starts_with(['/', '~', '.']) && value.contains('/');
     let is_switch = matches!(value, "true" | "false");
-    !(is_switch || is_number && is_of(&OF_NUMBERS) || is_path && is_of(&OF_PATHS))
+    !(is_switch || is_number && is_of(&NUMBER_WORDS) || is_path && is_of(&PATH_WORDS))
 }
 
 /// Returns `true` if a value looks like a secret, independent of its name.
@@ -147,9 +147,9 @@ pub(super) fn looks_secret(value: &str) -> bool {
     if SCHEMES.iter().any(|scheme| value.starts_with(scheme)) {
         return true;
     }
-    let has_beginning = |part: &str| {
+    let has_prefix = |part: &str| {
         // A prefix without at least eight more characters is not a token.
-        BEGINNINGS
+        TOKEN_PREFIXES
             .iter()
             .any(|beginning| part.strip_prefix(beginning).is_some_and(|rest| rest.len() >= 8))
     };
@@ -157,7 +157,7 @@ pub(super) fn looks_secret(value: &str) -> bool {
         found.is_whitespace()
             || matches!(found, '=' | ':' | ',' | ';' | '"' | '\'' | '/' | '&' | '?' | '@' | '|')
     });
-    parts.into_iter().any(has_beginning)
+    parts.into_iter().any(has_prefix)
         || value.starts_with("-----BEGIN")
         || has_password(value)
         || query_is_secret(value)
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_known_by_its_name() {
+    fn a_secret_is_detected_by_its_name() {
         for name in [
             "GITHUB_TOKEN",
             "apiKey",
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_by_what_it_looks_like() {
+    fn a_secret_is_detected_by_its_form() {
         for value in [
             "ghp_abcdefgh12345678",
             "Bearer x",

@@ -46,7 +46,7 @@ pub(super) fn convert(
     names: &mut CredentialNames,
 ) -> ConvertedServer {
     let mut converter = Converter { foreign, name, names, out: ConvertedServer::default() };
-    match &foreign.way {
+    match &foreign.transport {
         Ok(ForeignTransport::Program { command, args, env, cwd }) => {
             converter.program(command, args, env, cwd.as_ref());
         }
@@ -91,7 +91,7 @@ impl Converter<'_> {
         let mut variables = BTreeMap::new();
         for (name, value) in env {
             if !is_variable(name) {
-                self.out.changes.push("a variable is left out whose name is none".to_owned());
+                self.out.changes.push("a variable with an invalid name is left out".to_owned());
                 continue;
             }
             let value = self.reference(name, value, false);
@@ -112,7 +112,7 @@ impl Converter<'_> {
                     self.refuse("its `cwd` looks like a secret".to_owned());
                 }
                 Some(path) => self.set("cwd", ServerSetting::Text(path.to_owned())),
-                None => self.refuse("its `cwd` has parts that are known only later".to_owned()),
+                None => self.refuse("its `cwd` contains variables".to_owned()),
             }
         }
     }
@@ -153,10 +153,8 @@ impl Converter<'_> {
                 }
             }
         }
-        self.out.changes.push(
-            "its arguments hold what is not written into a file, so a shell takes it out of variables"
-                .to_owned(),
-        );
+        let change = "its arguments contain secrets or variables, so a shell inserts their values";
+        self.out.changes.push(change.to_owned());
         ("/bin/sh".to_owned(), vec!["-c".to_owned(), line])
     }
 
@@ -186,17 +184,15 @@ impl Converter<'_> {
     fn endpoint(&mut self, url: &ForeignText, headers: &BTreeMap<String, ForeignText>) {
         let shown = shown_url(url);
         if url.as_plain().is_none() {
-            self.refuse("its `url` has variables, for which a `url` has no place: write what they stand for".to_owned());
+            self.refuse("its `url` contains variables: write their values instead".to_owned());
         } else if url.as_plain() != Some(&shown) {
-            self.refuse(
-                "its `url` holds a secret, for which a `url` has no place: a header has".to_owned(),
-            );
+            self.refuse("its `url` contains a secret: send it in a header instead".to_owned());
         }
         self.set("url", ServerSetting::Text(shown));
         let mut table = BTreeMap::new();
         for (name, value) in headers {
             if !variables::is_header(name) {
-                self.out.changes.push("a header is left out that is not for us to set".to_owned());
+                self.out.changes.push("a header that only metamcp may set is left out".to_owned());
                 continue;
             }
             let value = self.reference(name, value, false);
@@ -214,51 +210,28 @@ impl Converter<'_> {
         match &value.0[..] {
             [TextPiece::Variable { name, has_default }] => {
                 if *has_default {
+                    let client = self.client();
                     self.out.changes.push(format!(
-                        "{} had a default for `{name}`, which is not taken over: set the variable",
-                        self.client()
+                        "the default of {client} for `{name}` is not imported: set the variable"
                     ));
                 }
                 self.out.variables.insert(name.clone());
                 return format!("env:{name}");
             }
-            [TextPiece::Input(id)] => {
-                let question = match self.foreign.inputs.get(id).map(String::as_str) {
-                    Some("") | None => String::new(),
-                    Some(_) if looks_secret(id) => String::new(),
-                    Some(words) if looks_secret(words) || line_has_secret(words) => String::new(),
-                    Some(words) => format!(": {words}"),
-                };
-                let holds = format!("what {} asks for{question}", self.client());
-                let file = self.foreign.origin.file.clone();
-                let identity = CredentialIdentity::Input { file, id: id.clone() };
-                return self.credential(
-                    identity,
-                    if looks_secret(id) { key } else { id },
-                    holds,
-                    None,
-                );
-            }
+            [TextPiece::Input(id)] => return self.input_reference(key, id),
             [TextPiece::File(path)] => {
-                let holds = match looks_secret(path) {
-                    true => "the content of the file that is named there".to_owned(),
-                    false => format!("the content of {path}"),
+                let (holds, file) = match looks_secret(path) {
+                    true => ("the content of the file named there".to_owned(), None),
+                    false => (format!("the content of {path}"), Some(path.clone())),
                 };
-                let file =
-                    Some(path.clone()).filter(|path| path.starts_with('/') && !looks_secret(path));
+                let file = file.filter(|path| path.starts_with('/'));
                 return self.credential(CredentialIdentity::File(path.clone()), key, holds, file);
             }
             _ => {}
         }
+        let identity = |value: String| CredentialIdentity::Value { key: key.to_owned(), value };
         let Some(text) = value.as_plain() else {
-            let holds = in_words(value);
-            let value = format!("{value:?}");
-            return self.credential(
-                CredentialIdentity::Value { key: key.to_owned(), value },
-                key,
-                holds,
-                None,
-            );
+            return self.credential(identity(format!("{value:?}")), key, description(value), None);
         };
         // A literal in the form of a reference would be misread as one.
         let is_misread = text.starts_with("credential:") || text.starts_with("env:");
@@ -267,11 +240,22 @@ impl Converter<'_> {
                 Some(index) => format!("the argument number {index}"),
                 None => format!("the value of `{key}`"),
             };
-            let identity =
-                CredentialIdentity::Value { key: key.to_owned(), value: text.to_owned() };
-            return self.credential(identity, key, holds, None);
+            return self.credential(identity(text.to_owned()), key, holds, None);
         }
         text.to_owned()
+    }
+
+    /// Returns a reference to a value that the client asks its user for.
+    fn input_reference(&mut self, key: &str, id: &str) -> String {
+        let prompt = self.foreign.inputs.get(id).filter(|prompt| {
+            let has_secret = looks_secret(id) || looks_secret(prompt) || line_has_secret(prompt);
+            !prompt.is_empty() && !has_secret
+        });
+        let prompt = prompt.map(|prompt| format!(": {prompt}")).unwrap_or_default();
+        let holds = format!("the value that {} asks for{prompt}", self.client());
+        let file = self.foreign.origin.file.clone();
+        let identity = CredentialIdentity::Input { file, id: id.to_owned() };
+        self.credential(identity, if looks_secret(id) { key } else { id }, holds, None)
     }
 
     fn client(&self) -> &'static str {
@@ -298,21 +282,19 @@ impl Converter<'_> {
         if let Some(ms) = self.foreign.start_timeout_ms {
             self.set("start_timeout", ServerSetting::Text(duration(ms)));
         }
-        match self.foreign.lifecycle {
-            None | Some(LifecycleConfig::Pooled) => {}
+        let lifecycle = match self.foreign.lifecycle {
+            None | Some(LifecycleConfig::Pooled) => return,
             Some(LifecycleConfig::KeepAlive { idle_timeout: None }) => {
-                self.set("lifecycle", ServerSetting::Text("keep-alive".to_owned()));
+                ServerSetting::Text("keep-alive".to_owned())
             }
             Some(LifecycleConfig::KeepAlive { idle_timeout: Some(idle) }) => {
                 let ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
                 let table = [("mode", "keep-alive".to_owned()), ("idle_timeout", duration(ms))];
-                let table = table.map(|(key, value)| (key.to_owned(), value)).into();
-                self.set("lifecycle", ServerSetting::Table(table));
+                ServerSetting::Table(table.map(|(key, value)| (key.to_owned(), value)).into())
             }
-            Some(LifecycleConfig::Ephemeral) => {
-                self.set("lifecycle", ServerSetting::Text("ephemeral".to_owned()));
-            }
-        }
+            Some(LifecycleConfig::Ephemeral) => ServerSetting::Text("ephemeral".to_owned()),
+        };
+        self.set("lifecycle", lifecycle);
     }
 }
 
@@ -330,33 +312,27 @@ fn duration(ms: u64) -> String {
 }
 
 /// Describes the parts of a composite value; literal text is omitted, except a scheme.
-fn in_words(value: &ForeignText) -> String {
-    let words: Vec<String> = value
-        .0
-        .iter()
-        .map(|piece| match piece {
-            TextPiece::Text(text) if SCHEMES.contains(&text.as_str()) => format!("`{text}`"),
-            TextPiece::Text(_) => "the text there".to_owned(),
-            TextPiece::Variable { name, .. } => format!("the value of ${name}"),
-            TextPiece::Input(_) => "what is asked for".to_owned(),
-            TextPiece::File(_) => "the content of the file there".to_owned(),
-            TextPiece::Foreign(word) => format!("`{word}`"),
-        })
-        .collect();
-    format!("{}, together", words.join(" and "))
+fn description(value: &ForeignText) -> String {
+    let describe = |piece: &TextPiece| match piece {
+        TextPiece::Text(text) if SCHEMES.contains(&text.as_str()) => format!("`{text}`"),
+        TextPiece::Text(_) => "the text there".to_owned(),
+        TextPiece::Variable { name, .. } => format!("the value of ${name}"),
+        TextPiece::Input(_) => "the value that is asked for".to_owned(),
+        TextPiece::File(_) => "the content of the file there".to_owned(),
+        TextPiece::Foreign(word) => format!("`{word}`"),
+    };
+    let parts: Vec<String> = value.0.iter().map(describe).collect();
+    format!("{}, joined", parts.join(" and "))
 }
 
 /// Returns a URL for display: with the names of variables, and without secrets.
 fn shown_url(url: &ForeignText) -> String {
-    let whole: String = url
-        .0
-        .iter()
-        .map(|piece| match piece {
-            TextPiece::Text(text) => text.clone(),
-            TextPiece::Variable { name, .. } => format!("${{{name}}}"),
-            TextPiece::Input(_) | TextPiece::File(_) | TextPiece::Foreign(_) => HIDDEN.to_owned(),
-        })
-        .collect();
+    let show = |piece: &TextPiece| match piece {
+        TextPiece::Text(text) => text.clone(),
+        TextPiece::Variable { name, .. } => format!("${{{name}}}"),
+        TextPiece::Input(_) | TextPiece::File(_) | TextPiece::Foreign(_) => HIDDEN.to_owned(),
+    };
+    let whole: String = url.0.iter().map(show).collect();
     let (scheme, rest) = whole.split_once("://").unwrap_or(("", &whole));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (mut authority, rest) = (rest[..end].to_owned(), &rest[end..]);

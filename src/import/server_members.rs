@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value};
 
 use super::{
-    declaration_origin::{DeclarationOrigin, ImportContext},
+    declaration_origin::{DeclarationOrigin, ImportContext, SourceFile},
     foreign_server::{ForeignServer, ForeignTransport},
     variable_syntax::{ForeignText, VariableSyntax},
 };
@@ -22,19 +22,34 @@ pub(super) struct ImportEntry<'a> {
     rest: Map<String, Value>,
     syntax: VariableSyntax,
     context: &'a ImportContext,
+    /// The time limit for its start, set by the parser.
+    pub(super) start_timeout_ms: Option<u64>,
 }
 
-impl<'a> ImportEntry<'a> {
-    pub(super) fn new(
-        table: &Value,
+impl SourceFile {
+    /// Returns the server of each table. `take_transport` removes the members of its transport.
+    pub(super) fn servers<'a, 'v>(
+        &'a self,
+        tables: impl Iterator<Item = (&'v String, &'v Value)>,
         syntax: VariableSyntax,
-        context: &'a ImportContext,
-    ) -> Option<Self> {
-        let mut rest = table.as_object()?.clone();
-        rest.retain(|_, value| !value.is_null());
-        Some(Self { rest, syntax, context })
+        take_transport: impl Fn(&mut ImportEntry<'a>) -> Result<ForeignTransport, String>,
+    ) -> Vec<ForeignServer> {
+        let read = |(name, table): (&String, &Value)| {
+            let mut rest = table.as_object().cloned().unwrap_or_default();
+            rest.retain(|_, value| !value.is_null());
+            let context = &self.context;
+            let mut entry = ImportEntry { rest, syntax, context, start_timeout_ms: None };
+            let transport = match table.is_object() {
+                true => take_transport(&mut entry),
+                false => Err("it is not a table".to_owned()),
+            };
+            entry.finish(name, &self.origin, transport)
+        };
+        tables.map(read).collect()
     }
+}
 
+impl ImportEntry<'_> {
     /// Removes a member of any type.
     pub(super) fn take(&mut self, key: &str) -> Option<Value> {
         self.rest.remove(key)
@@ -50,7 +65,7 @@ impl<'a> ImportEntry<'a> {
             match self.take(key) {
                 None => {}
                 Some(Value::String(text)) => return Ok(Some(self.read(&text))),
-                Some(_) => return Err(format!("its `{key}` is no text")),
+                Some(_) => return Err(format!("its `{key}` is not a text")),
             }
         }
         Ok(None)
@@ -63,9 +78,9 @@ impl<'a> ImportEntry<'a> {
             Some(Value::Array(items)) => {
                 let read = |item: &Value| scalar(item).map(|text| self.read(&text));
                 let items: Option<Vec<ForeignText>> = items.iter().map(read).collect();
-                items.ok_or_else(|| format!("its `{key}` is no list of texts"))
+                items.ok_or_else(|| format!("its `{key}` is not a list of texts"))
             }
-            Some(_) => Err(format!("its `{key}` is no list")),
+            Some(_) => Err(format!("its `{key}` is not a list")),
         }
     }
 
@@ -74,14 +89,14 @@ impl<'a> ImportEntry<'a> {
         for key in keys {
             let Some(found) = self.take(key) else { continue };
             let Value::Object(members) = found else {
-                return Err(format!("its `{key}` is no table"));
+                return Err(format!("its `{key}` is not a table"));
             };
             // A null member counts as not set.
             let members = members.iter().filter(|(_, value)| !value.is_null());
             let read =
                 |(name, value): (&String, &Value)| Some((name.clone(), self.read(&scalar(value)?)));
             let members: Option<BTreeMap<String, ForeignText>> = members.map(read).collect();
-            return members.ok_or_else(|| format!("its `{key}` is no table of texts"));
+            return members.ok_or_else(|| format!("its `{key}` is not a table of texts"));
         }
         Ok(BTreeMap::new())
     }
@@ -110,7 +125,7 @@ impl<'a> ImportEntry<'a> {
     }
 
     /// Removes the members of a program.
-    pub(super) fn program(&mut self, command: ForeignText) -> Result<ForeignTransport, String> {
+    fn program(&mut self, command: ForeignText) -> Result<ForeignTransport, String> {
         let args = self.list("args")?;
         let env = self.table(&["env"])?;
         let cwd = self.text(&["cwd"])?;
@@ -130,11 +145,11 @@ impl<'a> ImportEntry<'a> {
     }
 
     /// Returns the server, with the names of the remaining members.
-    pub(super) fn finish(
+    fn finish(
         mut self,
         name: &str,
         origin: &DeclarationOrigin,
-        way: Result<ForeignTransport, String>,
+        transport: Result<ForeignTransport, String>,
     ) -> ForeignServer {
         let is_disabled =
             self.is_on("disabled") || self.take("enabled") == Some(Value::Bool(false));
@@ -146,27 +161,13 @@ impl<'a> ImportEntry<'a> {
         ForeignServer {
             name: name.to_owned(),
             origin: origin.clone(),
-            way,
+            transport,
             is_disabled,
-            start_timeout_ms: None,
+            start_timeout_ms: self.start_timeout_ms,
             lifecycle,
             inputs: BTreeMap::new(),
             ignored,
         }
-    }
-}
-
-/// Returns a server whose declaration is not a table.
-pub(super) fn unreadable(name: &str, origin: &DeclarationOrigin) -> ForeignServer {
-    ForeignServer {
-        name: name.to_owned(),
-        origin: origin.clone(),
-        way: Err("it is no table".to_owned()),
-        is_disabled: false,
-        start_timeout_ms: None,
-        lifecycle: None,
-        inputs: BTreeMap::new(),
-        ignored: Vec::new(),
     }
 }
 
@@ -181,7 +182,7 @@ pub(super) fn bearer(token: ForeignText) -> ForeignText {
 fn shown(key: &str) -> String {
     let is_word = key.len() <= 40
         && key.chars().all(|found| found.is_ascii_alphabetic() || matches!(found, '_' | '-'));
-    if is_word { format!("`{key}`") } else { "a key of an odd name".to_owned() }
+    if is_word { format!("`{key}`") } else { "a key with an unusual name".to_owned() }
 }
 
 /// Returns a text, a number or a boolean as text.

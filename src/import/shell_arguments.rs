@@ -72,7 +72,7 @@ pub(super) fn parts(flag: Option<&str>, argument: &ForeignText, index: usize) ->
     parts
 }
 
-/// Splits `--name=value`, `NAME=value`, and `Name: value` if the name is that of a secret, into the
+/// Splits `--name=value`, `NAME=value`, and `Name: value` if the name indicates a secret, into the
 /// text before the value, the name and the value.
 fn named(argument: &ForeignText) -> Option<(String, String, ForeignText)> {
     let (TextPiece::Text(first), others) = argument.0.split_first()? else { return None };
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_taken_out_of_an_argument() {
+    fn a_secret_in_an_argument_becomes_a_variable() {
         assert_eq!(of(Some("--token"), "abc"), [value("--token", "abc")]);
         assert_eq!(of(None, "--api-key=abc"), [text("--api-key="), value("--api-key", "abc")]);
         assert_eq!(
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_stays() {
+    fn an_argument_without_a_secret_is_unchanged() {
         for plain in ["-y", "--port=80", "https://host/mcp", "a:b", "--token", "GITHUB_TOKEN"] {
             assert_eq!(of(Some("-e"), plain).len(), if plain == "--port=80" { 2 } else { 1 });
             assert!(
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_shell_are_quoted() {
+    fn shell_words_are_quoted() {
         assert_eq!(quoted("a/b@1.0"), "a/b@1.0");
         assert_eq!(quoted(""), "");
         assert_eq!(quoted("it's $X"), "'it'\\''s $X'");

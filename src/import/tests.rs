@@ -100,24 +100,24 @@ fn all_of(import: &ImportPlan) -> String {
     [import.to_toml(), import.to_nix(), json, import.to_text(false)].concat()
 }
 
-fn is_taken(text: &str) {
+fn assert_valid(text: &str) {
     if let Err(error) = load::content(Path::new("imported.toml"), text) {
         panic!("{error}\n{text}");
     }
 }
 
 #[test]
-fn every_format_is_written_like_this() {
+fn every_client_format_is_converted_to_toml_and_nix() {
     for example in &EXAMPLES {
         let import = import(example.read());
-        is_taken(&import.to_toml());
+        assert_valid(&import.to_toml());
         insta::assert_snapshot!(format!("{}_toml", example.name), import.to_toml());
         insta::assert_snapshot!(format!("{}_nix", example.name), import.to_nix());
     }
 }
 
 #[test]
-fn no_secret_of_any_format_comes_out() {
+fn no_output_of_an_import_contains_a_secret() {
     let mut all = Vec::new();
     for example in &EXAMPLES {
         let found = example.read();
@@ -125,14 +125,14 @@ fn no_secret_of_any_format_comes_out() {
         assert!(!all_of(&import(found)).contains(CANARY), "{}", example.name);
     }
     let import = import(all);
-    is_taken(&import.to_toml());
+    assert_valid(&import.to_toml());
     assert!(!all_of(&import).contains(CANARY));
     insta::assert_snapshot!("all_in_words", import.to_text(false));
     insta::assert_snapshot!("all_json", format!("{:#}", import.to_json()));
 }
 
 #[test]
-fn a_secret_does_not_come_out_wherever_it_stands() {
+fn a_secret_is_hidden_in_every_place_of_a_declaration() {
     let secret = "ghp_CANARYabcdefgh0123456789";
     for server in [
         r#""command": "x", "env": {"A": "SECRET"}"#,
@@ -161,12 +161,12 @@ fn a_secret_does_not_come_out_wherever_it_stands() {
             .replace(&format!("\"{secret}\":\"a\""), "");
         let is_name = server.contains("\"SECRET\": \"1\"");
         assert!(is_name || !shown.contains(CANARY), "{server}\n{shown}");
-        is_taken(&import.to_toml());
+        assert_valid(&import.to_toml());
     }
 }
 
 #[test]
-fn an_unreadable_file_is_refused_without_being_quoted() {
+fn an_unreadable_file_is_refused_without_quoting_it() {
     let of = |path: &str, text: &str| {
         let error = read(Path::new(path), text, None, &ImportContext::default()).expect_err(text);
         assert!(!error.hint().is_empty());
@@ -175,7 +175,7 @@ fn an_unreadable_file_is_refused_without_being_quoted() {
     assert_eq!(of("a.json", "{\n  \"key\": sk-CANARY\n}"), "not JSON: line 2, column 10");
     assert_eq!(of("a.json", "{} {}"), "not JSON: line 1, column 4");
     assert_eq!(of("a.toml", "a = 1\nkey = sk-CANARY\n"), "not TOML: line 2, column 7");
-    let unknown = "no MCP servers are declared in it in a way that is known";
+    let unknown = "it declares no MCP servers in a known form";
     assert_eq!(of("a.json", "{\"a\": 1}"), unknown);
     assert_eq!(of("a.json", "[]"), unknown);
     let deep = "[".repeat(100_000);
@@ -187,7 +187,7 @@ fn an_unreadable_file_is_refused_without_being_quoted() {
 }
 
 #[test]
-fn a_format_is_told_by_what_is_in_a_file_and_by_its_name() {
+fn a_format_is_detected_by_content_and_file_name() {
     for (path, text, format) in [
         ("x.json", "{\"mcpServers\": {}}", ImportFormat::ClaudeCode),
         ("/h/.cursor/mcp.json", "{\"mcpServers\": {}}", ImportFormat::Cursor),
@@ -212,7 +212,7 @@ fn a_format_is_told_by_what_is_in_a_file_and_by_its_name() {
 }
 
 #[test]
-fn a_name_that_is_none_is_made_one_and_stays_the_only_one() {
+fn an_invalid_server_name_becomes_a_valid_and_unique_one() {
     let import = mcp_servers(
         r#"{
             "a b": {"command": "1"}, "a.b": {"command": "2"}, "a__b": {"command": "3"},
@@ -230,13 +230,13 @@ fn a_name_that_is_none_is_made_one_and_stays_the_only_one() {
 }
 
 #[test]
-fn a_server_that_keeps_state_is_named_with_the_remedy() {
+fn a_stateful_server_is_reported_with_the_remedy() {
     let import = mcp_servers(
         r#"{ "browser": { "command": "npx", "args": ["@playwright/mcp@latest"] }, "git": { "command": "git-mcp" } }"#,
     );
     let notes: Vec<_> = import.notes.iter().map(|note| (&*note.server, &*note.text)).collect();
-    let told = "all clients share one browser; with `sharing = \"session\"` each has its own";
-    assert_eq!(notes, [("browser", told)]);
+    let note = "all clients share one browser; with `sharing = \"session\"` each has its own";
+    assert_eq!(notes, [("browser", note)]);
 }
 
 #[test]
@@ -258,12 +258,12 @@ fn a_server_declared_by_several_clients_is_imported_once() {
     assert_eq!(import.servers[0].state, ImportState::Active, "used by one is used");
     insta::assert_snapshot!(import.to_text(false), @r"
     one: also declared as `two` in Cursor, /b/.cursor/mcp.json
-    one: also declared in Windsurf, /c/mcp_config.json, with other variables or headers: those of Claude Code, /a/.mcp.json are taken
+    one: also declared in Windsurf, /c/mcp_config.json, with other variables or headers: those of Claude Code, /a/.mcp.json are used
     ");
 }
 
 #[test]
-fn a_credential_is_shared_by_those_that_have_the_same_value() {
+fn servers_with_the_same_secret_share_a_credential() {
     let import = mcp_servers(
         r#"{
             "a": {"command": "x", "env": {"TOKEN": "one"}},
@@ -305,6 +305,7 @@ fn a_declared_lifecycle_is_imported_with_its_idle_timeout() {
 
 /// Returns documents that resemble the files of clients, with any values in any place.
 fn documents() -> impl Strategy<Value = serde_json::Value> {
+    // Mostly one row for each word: a table, however long.
     let word = prop::sample::select(vec![
         "command",
         "args",
@@ -377,7 +378,7 @@ fn holds_for_any(path: &str, text: &str) {
     for format in ImportFormat::ALL {
         if let Ok(found) = read(Path::new(path), text, Some(format), &context) {
             let import = import(found);
-            is_taken(&import.to_toml());
+            assert_valid(&import.to_toml());
             let is_even = |text: &str| text.matches('{').count() >= 2;
             assert!(is_even(&import.to_nix()));
         }
@@ -386,12 +387,12 @@ fn holds_for_any(path: &str, text: &str) {
 
 proptest! {
     #[test]
-    fn any_text_is_refused_or_becomes_a_configuration_that_is_taken(text in any::<String>()) {
+    fn any_text_is_refused_or_becomes_a_valid_configuration(text in any::<String>()) {
         holds_for_any("a.json", &text);
     }
 
     #[test]
-    fn any_document_becomes_a_configuration_that_is_taken(document in documents()) {
+    fn any_document_becomes_a_valid_configuration(document in documents()) {
         for wrapped in [
             serde_json::json!({ "mcpServers": document }),
             serde_json::json!({ "mcpServers": { "a": document } }),
@@ -406,7 +407,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_that_its_name_calls_secret_never_comes_out(
+    fn a_value_with_a_secret_name_is_never_printed(
         key in "[A-Z]{0,4}(_?)(TOKEN|KEY|SECRET|PASSWORD)",
         before in "[a-z0-9 /:@=${}_-]{0,8}", after in "[ -~]{0,8}",
     ) {

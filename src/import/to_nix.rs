@@ -1,6 +1,6 @@
 //! The output of an import as a NixOS module.
 //!
-//! Pure. The layout is that of `nixfmt`, so the module needs no reformatting.
+//! Pure. The layout follows `nixfmt`, so the module needs no reformatting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl ImportPlan {
             out.close("};");
         }
         let shared: BTreeSet<String> =
-            self.active().flat_map(|server| Declared::of(server).shared).collect();
+            self.active().flat_map(|server| ModuleServer::of(server).shared).collect();
         if !shared.is_empty() {
             out.open("credentials = {");
             for (credential, _) in self.credentials() {
@@ -65,12 +65,12 @@ fn write(out: &mut Writer, server: &ImportedServer) {
         ImportState::Refused(_) => out.comments_from = Some(out.depth),
     }
     out.open(&format!("{} = {{", name(server.name.as_str())));
-    let declared = Declared::of(server);
+    let declared = ModuleServer::of(server);
     for (key, setting) in settings {
         match setting {
             ServerSetting::Text(text) => out.line(&format!("{key} = {};", string(text))),
             ServerSetting::List(items) => list(out, key, items),
-            ServerSetting::Table(_) if SECRETS_IN.contains(key) => {
+            ServerSetting::Table(_) if SECRET_TABLES.contains(key) => {
                 if !declared.values.is_empty() {
                     table(out, key, &declared.values);
                 }
@@ -82,15 +82,17 @@ fn write(out: &mut Writer, server: &ImportedServer) {
         }
     }
     if declared.must_spawn {
-        out.line("# A unit of its own has no variables of the service.");
+        out.line("# A separate unit has no variables of the service.");
         out.line("isolation = \"spawn\";");
     } else {
         if declared.keeps_files {
-            out.line("# What it fetches is kept below its home.");
+            out.line("# The packages that it fetches are kept below its home.");
             out.line("sandbox.state = true;");
         }
         if declared.is_at_home {
-            out.line("# The sandbox hides /home and /root: name what the server needs of them in");
+            out.line(
+                "# The sandbox hides /home and /root: list the paths that the server needs in",
+            );
             out.line("# sandbox.readOnlyPaths or sandbox.writablePaths.");
         }
     }
@@ -99,15 +101,15 @@ fn write(out: &mut Writer, server: &ImportedServer) {
 }
 
 /// The tables with values that may be secrets.
-const SECRETS_IN: [&str; 2] = ["env", "headers"];
+const SECRET_TABLES: [&str; 2] = ["env", "headers"];
 
 /// The programs that fetch packages to run, and store them below `$HOME`.
-const FETCHING: [&str; 10] =
+const FETCHING_PROGRAMS: [&str; 10] =
     ["bun", "bunx", "deno", "npm", "npx", "pipx", "pnpm", "uv", "uvx", "yarn"];
 
 /// The parts of a server that the module declares differently from the configuration file.
 #[derive(Default)]
-struct Declared {
+struct ModuleServer {
     /// The variables or headers without a credential of the server's own.
     values: BTreeMap<String, String>,
     /// The files with secrets, by variable or header.
@@ -122,13 +124,13 @@ struct Declared {
     is_at_home: bool,
 }
 
-impl Declared {
+impl ModuleServer {
     fn of(server: &ImportedServer) -> Self {
         let mut declared = Self::default();
         let known = &server.converted.credentials;
         for (key, setting) in &server.converted.settings {
             match setting {
-                ServerSetting::Table(members) if SECRETS_IN.contains(key) => {
+                ServerSetting::Table(members) if SECRET_TABLES.contains(key) => {
                     members.iter().for_each(|(name, value)| declared.add(name, value, known));
                     declared.is_at_home |= declared.values.values().any(|value| is_at_home(value));
                     declared.must_spawn |= *key == "env"
@@ -142,7 +144,8 @@ impl Declared {
             }
         }
         let program = report::program(server);
-        declared.keeps_files = program.is_some_and(|program| FETCHING.contains(&program.as_str()));
+        declared.keeps_files =
+            program.is_some_and(|program| FETCHING_PROGRAMS.contains(&program.as_str()));
         declared
     }
 

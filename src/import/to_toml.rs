@@ -33,10 +33,11 @@ fn write(text: &mut String, server: &ImportedServer) {
     let table = table(&server.name, &server.converted.settings);
     match &server.state {
         ImportState::Active => text.push_str(&table),
-        ImportState::Disabled => table.lines().for_each(|line| comment(text, line)),
         // A server without known settings leaves nothing to correct.
         ImportState::Refused(_) if server.converted.settings.is_empty() => {}
-        ImportState::Refused(_) => table.lines().for_each(|line| comment(text, line)),
+        ImportState::Disabled | ImportState::Refused(_) => {
+            table.lines().for_each(|line| comment(text, line));
+        }
     }
 }
 

@@ -6,21 +6,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{
-    declaration_origin::{DeclarationOrigin, ImportContext},
-    foreign_server::ForeignServer,
-    mcp_servers,
-};
+use super::{declaration_origin::SourceFile, foreign_server::ForeignServer, mcp_servers};
 
-pub(super) fn read(
-    document: &Value,
-    origin: &DeclarationOrigin,
-    context: &ImportContext,
-) -> Vec<ForeignServer> {
+pub(super) fn read(document: &Value, file: &SourceFile) -> Vec<ForeignServer> {
     let mut found = Vec::new();
     for part in [document, &document["mcp"]] {
         let inputs = inputs(part);
-        let mut servers = mcp_servers::read(&part["servers"], origin, context);
+        let mut servers = mcp_servers::read(&part["servers"], file);
         servers.iter_mut().for_each(|server| server.inputs.clone_from(&inputs));
         found.extend(servers);
     }

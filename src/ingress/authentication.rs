@@ -24,10 +24,8 @@ const CHALLENGE_AGAIN: &str = "Bearer realm=\"metamcp\", error=\"invalid_token\"
 /// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BearerError {
-    /// No token.
     #[error("the request has no bearer token, which this service requires")]
     Missing,
-    /// A wrong token.
     #[error("the bearer token of the request is not the token of this service")]
     Wrong,
 }
@@ -68,7 +66,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 /// Refuses a request because of its token. Repeated wrong tokens of one source are answered late.
 /// Cancel safe. The wrong token may already be counted.
 pub(super) async fn refuse(
-    edge: &IngressContext,
+    context: &IngressContext,
     denied: BearerError,
     caller: &ConnectedClient,
     request: Request<Incoming>,
@@ -78,25 +76,25 @@ pub(super) async fn refuse(
         return IngressError::Unauthorized { denied, is_read };
     }
     let source = TokenSource::of(caller);
-    let refused = edge
-        .denials
+    let refused = context
+        .token_failures
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .note_wrong_token(source, Instant::now());
-    if refused.n_told > 0 {
-        tracing::warn!(%source, n_tokens = refused.n_told, "wrong token: {} refused from a client ({source}). Give the client the right token, or find out who runs it.", refused.n_told);
+    if refused.n_logged > 0 {
+        tracing::warn!(%source, n_tokens = refused.n_logged, "wrong token: {} refused from a client ({source}). Give the client the right token, or find out who runs it.", refused.n_logged);
     }
-    let Some(pause) = refused.pause else { return IngressError::WrongTokens { is_read } };
+    let Some(pause) = refused.pause else { return IngressError::TooManyWrongTokens { is_read } };
     tokio::select! {
         () = time::sleep(pause) => {}
-        () = edge.stop.cancelled() => {}
+        () = context.stop.cancelled() => {}
     }
     IngressError::Unauthorized { denied, is_read }
 }
 
 /// Reads and discards the body of a refused request. Otherwise a client that still writes might
-/// never see the answer; one that has written everything can reuse the connection. Long bodies, and
-/// those sent only on demand, are not read: the connection then closes.
+/// never see the answer; a client that has written everything can reuse the connection. A long body
+/// is not read, nor a body that is sent only on demand: the connection then closes.
 ///
 /// Returns whether the connection can be used again. Cancel safe.
 async fn skip(request: Request<Incoming>) -> bool {
@@ -106,7 +104,7 @@ async fn skip(request: Request<Incoming>) -> bool {
     if waits || body.size_hint().lower() > length_max as u64 {
         return false;
     }
-    body::discard(&mut Limited::new(body, length_max), defaults::DENIED_BODY_PATIENCE).await
+    body::discard(&mut Limited::new(body, length_max), defaults::DENIED_BODY_TIMEOUT).await
 }
 
 #[cfg(test)]

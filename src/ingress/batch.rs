@@ -24,7 +24,7 @@ use crate::{
 
 /// The requests of a batch and the answers so far.
 pub(super) struct BatchReplies {
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     accepts: AcceptedForms,
     running: ConcurrentRequests,
     ready: VecDeque<ByteChunks>,
@@ -33,9 +33,9 @@ pub(super) struct BatchReplies {
 }
 
 impl BatchReplies {
-    pub(super) fn new(edge: Arc<IngressContext>, accepts: AcceptedForms) -> Self {
+    pub(super) fn new(context: Arc<IngressContext>, accepts: AcceptedForms) -> Self {
         Self {
-            edge,
+            context,
             accepts,
             running: ConcurrentRequests::default(),
             ready: VecDeque::new(),
@@ -85,30 +85,30 @@ impl BatchReplies {
     /// Cancel safe. All collected messages are kept.
     async fn collect(&mut self) -> bool {
         while let Some(next) = self.running.next().await {
-            let (id, message) = match next {
-                ConcurrentEvent::Answer { id, message } => (id, message),
-                ConcurrentEvent::Aside(message) if self.accepts.events => {
+            match next {
+                ConcurrentEvent::Answer { id, message } if !self.accepts.events => {
+                    self.store(&id, message);
+                }
+                // A client that accepts no stream receives only the answers.
+                ConcurrentEvent::Message(_) if !self.accepts.events => {}
+                ConcurrentEvent::Message(message) => {
                     self.ready.push_back(message);
                     return false;
                 }
-                // A client that accepts no stream receives only the answers.
-                ConcurrentEvent::Aside(_) => continue,
-            };
-            if self.accepts.events {
-                self.n_bytes += message.len();
-                self.ready.push_back(message);
-                if self.n_bytes > defaults::BATCH_ANSWER_BYTES_MAX {
-                    return false;
+                ConcurrentEvent::Answer { message, .. } => {
+                    self.n_bytes += message.len();
+                    self.ready.push_back(message);
+                    if self.n_bytes > defaults::BATCH_ANSWER_BYTES_MAX {
+                        return false;
+                    }
                 }
-            } else {
-                self.keep(&id, message);
             }
         }
         true
     }
 
     /// Stores an answer until the others arrive, or an error if the batch is too large.
-    fn keep(&mut self, id: &str, message: ByteChunks) {
+    fn store(&mut self, id: &str, message: ByteChunks) {
         let n_bytes = self.n_bytes + message.len();
         if n_bytes > defaults::BATCH_ANSWER_BYTES_MAX {
             self.ready.push_back(too_large(id).into());
@@ -124,8 +124,8 @@ impl BatchReplies {
     pub(super) async fn next_for_pipe(&mut self) -> Option<ByteChunks> {
         while let Some(next) = self.running.next().await {
             match next {
-                ConcurrentEvent::Aside(message) => return Some(message),
-                ConcurrentEvent::Answer { id, message } => self.keep(&id, message),
+                ConcurrentEvent::Message(message) => return Some(message),
+                ConcurrentEvent::Answer { id, message } => self.store(&id, message),
             }
         }
         let answers = std::mem::take(&mut self.ready);
@@ -148,15 +148,15 @@ impl BatchReplies {
                 self.events.begin(message);
                 continue;
             }
-            let silent_until = self.events.next_keepalive(&self.edge);
+            let silent_until = self.events.next_keepalive(&self.context);
             match time::timeout_at(silent_until, self.running.next()).await {
                 Ok(Some(
-                    ConcurrentEvent::Aside(message) | ConcurrentEvent::Answer { message, .. },
+                    ConcurrentEvent::Message(message) | ConcurrentEvent::Answer { message, .. },
                 )) => {
                     self.ready.push_back(message);
                 }
                 Ok(None) => return None,
-                Err(_) => return Some(self.events.sign()),
+                Err(_) => return Some(self.events.keep_alive()),
             }
         }
     }

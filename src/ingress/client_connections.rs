@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -26,7 +27,7 @@ use super::{
     Body, IngressContext, accepted_max,
     local_wake::LocalWake,
     route,
-    tls_handshake::{ClientStream, shake_hands},
+    tls_handshake::{AcceptError, ClientStream, shake_hands},
     write_timeout::WriteTimeout,
 };
 use crate::{
@@ -45,7 +46,7 @@ use crate::{
 /// was not accepted yet stays in the backlog.
 pub async fn serve(
     listener: TcpListener,
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     tls: Arc<tls::CurrentTls>,
     pulse: LoopPulse,
     stop: CancellationToken,
@@ -53,65 +54,49 @@ pub async fn serve(
 ) {
     let stopped = stop.clone();
     let serve = |stream| {
-        let (edge, tls) = (Arc::clone(&edge), Arc::clone(&tls));
+        let (context, tls) = (Arc::clone(&context), Arc::clone(&tls));
         let caller = TcpListener::caller(&stream);
         // Permits are granted here in the order of arrival, which the tasks may not preserve.
         let permit =
-            edge.connections.admit_on_probation(caller.holder.member(AccountMember::Whole));
+            context.connections.admit_on_probation(caller.holder.member(AccountMember::Whole));
         let permit = permit.map(Arc::new);
-        LocalWake::new(connection(stream, caller, permit, edge, tls, stopped.clone()))
+        LocalWake::new(serve_connection(stream, caller, permit, context, tls, stopped.clone()))
     };
-    let n_accepted = accepted_max(edge.connections.bounds());
+    let n_accepted = accepted_max(context.connections.bounds());
     accept_loop::accept(listener, n_accepted, pulse, stop, tasks, serve).await;
 }
 
-async fn connection(
+async fn serve_connection(
     stream: TcpStream,
     caller: ConnectedClient,
     permit: Option<Arc<EvictablePermit>>,
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     tls: Arc<tls::CurrentTls>,
     stop: CancellationToken,
 ) {
-    let Some(permit) = permit else { return turn_away(stream, tls.get().is_some()).await };
-    let _counted = edge.board.client();
+    let Some(permit) = permit else { return refuse(stream, tls.get().is_some()).await };
+    let _counted = context.board.client();
     // Answers are small and written at once; Nagle's algorithm would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "client disconnected before its first request: {error}");
     }
     let address = stream.local_addr().ok().map(|address| address.ip().to_canonical());
-    let write_timeout = edge.views.config().listen.write_timeout;
+    let write_timeout = context.views.config().listen.write_timeout;
     let stream = match tls.get() {
-        None => ClientStream::Left(WriteTimeout::new(stream, write_timeout)),
+        None => Some(ClientStream::Left(WriteTimeout::new(stream, write_timeout))),
+        // Boxed, so that connections without TLS do not reserve the space.
         Some(identity) => {
-            // Boxed, so that connections without TLS do not reserve the space.
-            let shaking = Box::pin(shake_hands(stream, &identity, write_timeout));
-            let shaken = tokio::select! {
-                shaken = shaking => shaken,
-                // No request has arrived yet.
-                () = stop.cancelled() => return,
-                () = lost(&permit) => return,
-            };
-            match shaken {
-                Ok(stream) => stream,
-                Err(error) => {
-                    tracing::debug!(
-                        error = chain(&error),
-                        "client connection closed before its first request: {}",
-                        chain(&error)
-                    );
-                    return;
-                }
-            }
+            Box::pin(accept_tls(stream, &identity, write_timeout, &permit, &stop)).await
         }
     };
-    let asked = CancellationToken::new();
+    let Some(stream) = stream else { return };
+    let first_request = CancellationToken::new();
     let service = service_fn(|request| {
-        asked.cancel();
-        let (edge, permit) = (Arc::clone(&edge), Arc::clone(&permit));
-        let running = permit.run();
-        route::respond(edge, permit, caller, address, request).map(move |response| {
-            Ok::<_, Infallible>(response.map(|body| Running { body, _use: running }))
+        first_request.cancel();
+        let (context, permit) = (Arc::clone(&context), Arc::clone(&permit));
+        let in_use = permit.run();
+        route::respond(context, permit, caller, address, request).map(move |response| {
+            Ok::<_, Infallible>(response.map(|body| InUseBody { body, _use: in_use }))
         })
     });
     let serving = http1::Builder::new()
@@ -123,13 +108,13 @@ async fn connection(
     let served = tokio::select! {
         biased;
         served = serving.as_mut() => served,
-        () = stopped_and_asked(&stop, &asked) => {
+        () = shutdown_after_first_request(&stop, &first_request) => {
             serving.as_mut().graceful_shutdown();
             serving.await
         }
-        () = lost(&permit) => {
+        () = wait_for_eviction(&permit) => {
             serving.as_mut().graceful_shutdown();
-            match finished(&permit, serving).await {
+            match finish_request(&permit, serving).await {
                 Some(served) => served,
                 None => return tracing::debug!("client connection closed: another client needs the capacity, or no valid request arrived in time"),
             }
@@ -140,13 +125,37 @@ async fn connection(
     }
 }
 
+/// Performs the TLS handshake. Returns `None` if it fails, or if the connection must close first.
+async fn accept_tls(
+    stream: TcpStream,
+    identity: &tls::TlsIdentity,
+    write_timeout: Duration,
+    permit: &EvictablePermit,
+    stop: &CancellationToken,
+) -> Option<ClientStream> {
+    let accepted = tokio::select! {
+        accepted = shake_hands(stream, identity, write_timeout) => accepted,
+        // No request has arrived yet.
+        () = stop.cancelled() => return None,
+        () = wait_for_eviction(permit) => return None,
+    };
+    let log = |error: &AcceptError| {
+        let cause = chain(error);
+        tracing::debug!(
+            error = cause,
+            "client connection closed before its first request: {cause}"
+        );
+    };
+    accepted.inspect_err(log).ok()
+}
+
 /// The body of an answer, which counts as in use until hyper has taken all of it.
-struct Running {
+struct InUseBody {
     body: Body,
     _use: EvictableUse,
 }
 
-impl hyper::body::Body for Running {
+impl hyper::body::Body for InUseBody {
     type Data = Bytes;
     type Error = <Body as hyper::body::Body>::Error;
 
@@ -168,13 +177,14 @@ impl hyper::body::Body for Running {
 
 /// Waits for the shutdown of the service, and then for the first request of the client. A client
 /// whose connection closes before its first request would report a failure.
-async fn stopped_and_asked(stop: &CancellationToken, asked: &CancellationToken) {
+async fn shutdown_after_first_request(stop: &CancellationToken, first_request: &CancellationToken) {
     stop.cancelled().await;
-    let _it_may_not_ask = time::timeout(defaults::FIRST_REQUEST_PATIENCE, asked.cancelled()).await;
+    let _may_time_out =
+        time::timeout(defaults::FIRST_REQUEST_TIMEOUT, first_request.cancelled()).await;
 }
 
 /// Waits until a connection must close: it was evicted, or proved nothing within its time limit.
-async fn lost(permit: &EvictablePermit) {
+async fn wait_for_eviction(permit: &EvictablePermit) {
     let mut over = std::pin::pin!(time::sleep(defaults::PROOF_TIMEOUT));
     let mut evicted = std::pin::pin!(permit.evicted());
     // Polled by hand: each request polls this, and after one valid request the timer is irrelevant.
@@ -187,11 +197,14 @@ async fn lost(permit: &EvictablePermit) {
 
 /// Lets a connection that must close finish its request and write the answer. Returns `None` if the
 /// connection does not end by itself.
-async fn finished<T>(permit: &EvictablePermit, serving: impl Future<Output = T>) -> Option<T> {
+async fn finish_request<T>(
+    permit: &EvictablePermit,
+    serving: impl Future<Output = T>,
+) -> Option<T> {
     tokio::pin!(serving);
     // Between requests, only the rest of an answer is left to write.
     while permit.is_trusted() {
-        match time::timeout(defaults::EVICTION_PATIENCE, &mut serving).await {
+        match time::timeout(defaults::EVICTION_TIMEOUT, &mut serving).await {
             Ok(served) => return Some(served),
             Err(_) if permit.is_running() => {}
             Err(_) => return None,
@@ -201,12 +214,13 @@ async fn finished<T>(permit: &EvictablePermit, serving: impl Future<Output = T>)
 }
 
 /// Answers a client for which there is no capacity: it may retry.
-async fn turn_away(mut stream: TcpStream, has_tls: bool) {
+async fn refuse(mut stream: TcpStream, has_tls: bool) {
     tracing::debug!("client refused with status 503: all connections have requests in flight");
     if !has_tls {
-        let _gone = time::timeout(defaults::EVICTION_PATIENCE, stream.write_all(FULL)).await;
+        let _gone =
+            time::timeout(defaults::EVICTION_TIMEOUT, stream.write_all(FULL_RESPONSE)).await;
     }
 }
 
 /// The response that is sent without reading the request. Source: RFC 9110, section 15.6.4.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+const FULL_RESPONSE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";

@@ -28,7 +28,7 @@ enum Step {
 /// A message for the client.
 pub(super) enum ConcurrentEvent {
     /// A message that precedes an answer.
-    Aside(ByteChunks),
+    Message(ByteChunks),
     /// The answer to the request with this id, in the client's spelling.
     Answer { id: String, message: ByteChunks },
 }
@@ -81,9 +81,9 @@ impl ConcurrentRequests {
     pub(super) async fn next(&mut self) -> Option<ConcurrentEvent> {
         loop {
             match self.advance().await? {
-                Step::Part(reply, ReplyPart::Aside(message)) => {
+                Step::Part(reply, ReplyPart::Message(message)) => {
                     self.start(reply);
-                    return Some(ConcurrentEvent::Aside(message));
+                    return Some(ConcurrentEvent::Message(message));
                 }
                 Step::Part(reply, ReplyPart::Answer(message)) => {
                     return Some(ConcurrentEvent::Answer { id: reply.id().to_owned(), message });

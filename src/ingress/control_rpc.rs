@@ -38,18 +38,18 @@ pub enum RpcReply {
 
 /// Answers a request at [`PATH`].
 pub(super) async fn respond(
-    edge: &IngressContext,
+    context: &IngressContext,
     caller: ConnectedClient,
     request: Request<Incoming>,
 ) -> Result<Response, IngressError> {
-    let operators = edge.operators().filter(|_| edge.views.config().listen.rpc);
-    let Some(operators) = operators else { return Err(IngressError::RpcOff) };
+    let control = context.control().filter(|_| context.views.config().listen.rpc);
+    let Some(control) = control else { return Err(IngressError::ControlRpcOff) };
     if request.method() != Method::POST {
-        return Err(IngressError::Method("POST"));
+        return Err(IngressError::MethodNotAllowed("POST"));
     }
     legacy::check_content_type(request.headers())?;
-    let body = legacy::read(caller.holder.account, request.into_body()).await?;
-    Ok(match operators.answer(body, caller).await {
+    let body = legacy::read_body(caller.holder.account, request.into_body()).await?;
+    Ok(match control.answer(body, caller).await {
         RpcReply::Answer(answer) => http_response::json_bytes(StatusCode::OK, answer),
         RpcReply::Nothing => http_response::empty(StatusCode::ACCEPTED),
         RpcReply::Unreadable(answer) => http_response::json_bytes(StatusCode::BAD_REQUEST, answer),

@@ -17,14 +17,14 @@ use hyper::{
 use super::{Response, control_rpc, http_response};
 use crate::config::{ListenConfig, defaults};
 
-const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 
 /// The response headers that clients need.
-const EXPOSED: HeaderValue =
+const EXPOSED_HEADERS: HeaderValue =
     HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After");
 
 /// The request headers on which the answer to a preflight depends.
-const ASKED: HeaderValue = HeaderValue::from_static(
+const PREFLIGHT_VARY: HeaderValue = HeaderValue::from_static(
     "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
 );
 
@@ -64,16 +64,16 @@ pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
 pub(super) fn preflight(headers: &HeaderMap) -> Response {
     let mut response = http_response::empty(StatusCode::NO_CONTENT);
     let answer = response.headers_mut();
-    answer.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    answer.insert(ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
     // Tool arguments may be repeated in headers of any name.
-    if let Some(wanted) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
-        answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    if let Some(requested) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, requested.clone());
     }
     if headers.contains_key(REQUEST_PRIVATE) {
         answer.insert(ALLOW_PRIVATE, HeaderValue::from_static("true"));
     }
     answer.insert(ACCESS_CONTROL_MAX_AGE, defaults::PREFLIGHT_MAX_AGE.as_secs().into());
-    answer.insert(VARY, ASKED);
+    answer.insert(VARY, PREFLIGHT_VARY);
     response
 }
 
@@ -81,7 +81,7 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response {
 pub(super) fn expose(mut response: Response, origin: HeaderValue) -> Response {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
     add_vary(response)
 }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_page_that_is_named_reads_answers() {
+    fn only_a_page_of_an_allowed_origin_may_read_answers() {
         assert!(reads(&[PAGE], "/") && reads(&["HTTPS://chat.example"], "/servers/git"));
         assert!(!reads(&[], "/"), "no page");
         assert!(!reads(&[PAGE, PAGE], "/"), "whose is it?");

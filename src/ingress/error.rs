@@ -1,4 +1,4 @@
-//! The errors of the HTTP edge, with their status and their remedy.
+//! The errors of the HTTP interface, with their status and their remedy.
 
 use bytes::Bytes;
 use hyper::{
@@ -32,107 +32,76 @@ use crate::{
 /// The reason why a request is refused before its content is examined.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum IngressError {
-    /// A wrong host or a foreign page.
     #[error(transparent)]
     Forbidden(#[from] OriginRefusal),
-    /// A missing or wrong token.
     #[error("{denied}")]
     Unauthorized {
-        /// The kind of failure.
         denied: BearerError,
         /// `true` if the whole request was read, so that another one can follow it.
         is_read: bool,
     },
-    /// A wrong token after too many wrong tokens from the same source.
     #[error("too many wrong tokens came from this client's user or host")]
-    WrongTokens {
-        /// As above.
-        is_read: bool,
-    },
-    /// An unknown path.
+    TooManyWrongTokens { is_read: bool },
     #[error("the path `{0}` does not exist")]
-    NotFound(String),
-    /// HTTP with SSE, which the operator has not enabled.
+    PathNotFound(String),
     #[error("HTTP with SSE, the transport of protocol version 2024-11-05, is disabled")]
-    PairsOff,
-    /// The control interface over HTTP, which the operator has not enabled.
+    LegacySseOff,
     #[error("the control interface over HTTP is disabled")]
-    RpcOff,
-    /// A message for a stream that is not open.
+    ControlRpcOff,
     #[error("the event stream that answers this message is not open")]
-    NoPair,
-    /// More requests than the stream of the client can accept.
+    StreamNotOpen,
     #[error(
         "{} requests of this client are waiting for its stream already",
-        defaults::PAIR_REQUESTS_MAX
+        defaults::LEGACY_SSE_REQUESTS_MAX
     )]
-    PairFull,
-    /// A path of a server that is not declared.
+    StreamQueueFull,
     #[error(transparent)]
-    NoServer(CallError),
-    /// No idle connection that could be evicted for this one.
+    ServerNotFound(CallError),
     #[error("all client connections have requests in flight")]
-    Full,
+    ConnectionsFull,
     /// No free stream, and no account that holds more streams than this one.
     #[error("all client streams have requests in flight")]
     StreamsFull,
-    /// A method that the path does not accept.
     #[error("the HTTP method is not allowed: this path accepts {0}")]
-    Method(&'static str),
-    /// A body that is not declared as JSON.
+    MethodNotAllowed(&'static str),
     #[error("the `Content-Type` header is `{0}`, not `application/json`")]
     ContentType(String),
-    /// An `Accept` header that matches no form of an answer.
     #[error("the `Accept` header is `{0}`, which allows neither JSON nor an event stream")]
     Accept(String),
-    /// A GET request that does not accept an event stream.
     #[error("GET returns an event stream, which the `Accept` header `{0}` does not name")]
-    NoStream(String),
-    /// A body over the size limit.
+    StreamNotAccepted(String),
     #[error("the body is larger than {} bytes", defaults::BODY_BYTES_MAX)]
-    TooLarge,
-    /// A body that did not arrive in time.
+    BodyTooLarge,
     #[error("the body did not arrive within {} s", defaults::BODY_TIMEOUT.as_secs())]
-    TooSlow,
-    /// A body for which there is no memory.
+    BodyTimeout,
     #[error(transparent)]
-    NoMemory(MemoryExhausted),
-    /// A body that broke off.
+    MemoryExhausted(MemoryExhausted),
     #[error("the body ended before it was complete")]
-    BrokenOff,
-    /// A body that is no message.
+    BodyIncomplete,
     #[error(transparent)]
     Message(#[from] ParseError),
-    /// A body with an invalid batch.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// A batch in a protocol version without batches.
     #[error("protocol version {0} does not support batches")]
-    NoBatches(String),
-    /// An unsupported protocol version.
+    BatchUnsupported(String),
     #[error("protocol version `{0}` is not supported")]
-    Version(String),
-    /// Headers that contradict the body.
+    UnsupportedVersion(String),
     #[error(transparent)]
-    Header(#[from] HeaderMismatch),
-    /// A request that lacks the description of its client.
+    HeaderMismatch(#[from] HeaderMismatch),
     #[error(transparent)]
-    Introduction(#[from] ClientMetaError),
-    /// An invalid subscription filter.
+    ClientMeta(#[from] ClientMetaError),
     #[error(transparent)]
     Filter(#[from] FilterError),
-    /// A subscription whose client accepts no event stream.
     #[error(
         "`subscriptions/listen` returns an event stream, which the `Accept` header does not allow"
     )]
-    NoEvents,
+    ListenNotAccepted,
     /// A response to no request: in the modern era, servers send none.
     #[error(
         "the body is a response, which clients do not send in protocol version {}",
         version::MODERN
     )]
-    Response,
-    /// A request that lacks a valid session.
+    UnexpectedResponse,
     #[error(transparent)]
     Session(#[from] SessionLookupError),
 }
@@ -140,32 +109,35 @@ pub(super) enum IngressError {
 impl IngressError {
     fn status(&self) -> StatusCode {
         match self {
-            Self::Forbidden(OriginRefusal::Hosts) => StatusCode::BAD_REQUEST,
+            Self::Forbidden(OriginRefusal::AmbiguousHost) => StatusCode::BAD_REQUEST,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::Unauthorized { .. } => StatusCode::UNAUTHORIZED,
-            Self::WrongTokens { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Self::NotFound(_)
-            | Self::PairsOff
-            | Self::RpcOff
-            | Self::NoPair
-            | Self::NoServer(_)
+            Self::TooManyWrongTokens { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::PathNotFound(_)
+            | Self::LegacySseOff
+            | Self::ControlRpcOff
+            | Self::StreamNotOpen
+            | Self::ServerNotFound(_)
             | Self::Session(SessionLookupError::Unknown) => StatusCode::NOT_FOUND,
-            Self::PairFull | Self::Full | Self::StreamsFull | Self::NoMemory(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::StreamQueueFull
+            | Self::ConnectionsFull
+            | Self::StreamsFull
+            | Self::MemoryExhausted(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Accept(_) | Self::NoStream(_) | Self::NoEvents => StatusCode::NOT_ACCEPTABLE,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::BrokenOff
+            Self::Accept(_) | Self::StreamNotAccepted(_) | Self::ListenNotAccepted => {
+                StatusCode::NOT_ACCEPTABLE
+            }
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyIncomplete
             | Self::Message(_)
             | Self::Batch(_)
-            | Self::NoBatches(_)
-            | Self::Version(_)
-            | Self::Header(_)
-            | Self::Introduction(_)
-            | Self::Response
+            | Self::BatchUnsupported(_)
+            | Self::UnsupportedVersion(_)
+            | Self::HeaderMismatch(_)
+            | Self::ClientMeta(_)
+            | Self::UnexpectedResponse
             | Self::Session(SessionLookupError::Missing) => StatusCode::BAD_REQUEST,
             // The request was read, and fails like any other.
             Self::Filter(_) => StatusCode::OK,
@@ -174,104 +146,96 @@ impl IngressError {
 
     // One row for each error: a table, however long.
     pub(super) fn to_rpc(&self) -> RpcError {
+        let invalid = |name, hint| (INVALID_REQUEST, name, hint);
         let (code, name, hint) = match self {
-            Self::NoServer(error) => return error.to_rpc(),
-            Self::NoMemory(exhausted) => return exhausted.to_rpc(),
-            Self::Forbidden(OriginRefusal::Host(_)) => (
-                INVALID_REQUEST,
+            Self::ServerNotFound(error) => return error.to_rpc(),
+            Self::MemoryExhausted(exhausted) => return exhausted.to_rpc(),
+            Self::Forbidden(OriginRefusal::Host(_)) => invalid(
                 "HOST_FORBIDDEN",
                 "Use `localhost` or 127.0.0.1, or add the name to `listen.allowed_hosts`.",
             ),
-            Self::Forbidden(OriginRefusal::Hosts) => {
-                (INVALID_REQUEST, "HOST_AMBIGUOUS", "Send one `Host` header.")
+            Self::Forbidden(OriginRefusal::AmbiguousHost) => {
+                invalid("HOST_AMBIGUOUS", "Send one `Host` header.")
             }
             Self::Forbidden(OriginRefusal::Origin(_)) => {
-                (INVALID_REQUEST, "ORIGIN_FORBIDDEN", "Add the origin to `listen.allowed_origins`.")
+                invalid("ORIGIN_FORBIDDEN", "Add the origin to `listen.allowed_origins`.")
             }
-            Self::Unauthorized { denied, .. } => (
-                INVALID_REQUEST,
+            Self::Unauthorized { denied, .. } => invalid(
                 match denied {
                     BearerError::Missing => "TOKEN_REQUIRED",
                     BearerError::Wrong => "TOKEN_INVALID",
                 },
                 "Send the header `Authorization: Bearer TOKEN`: set it in `headers` of the client's configuration. The operator of metamcp has the token.",
             ),
-            Self::WrongTokens { .. } => (
-                INVALID_REQUEST,
+            Self::TooManyWrongTokens { .. } => invalid(
                 "TOKENS_WRONG",
                 "Ask the operator of metamcp for the token. Try again after the seconds in `Retry-After`.",
             ),
-            Self::NotFound(_) => (
-                INVALID_REQUEST,
+            Self::PathNotFound(_) => invalid(
                 "PATH_NOT_FOUND",
                 "Use one of the paths for MCP: `/`, `/mcp`, `/direct`, `/meta` or `/servers/NAME`.",
             ),
-            Self::PairsOff => (
-                INVALID_REQUEST,
+            Self::LegacySseOff => invalid(
                 "PATH_NOT_FOUND",
                 "Use streamable HTTP at the path without `/sse`, or set `listen.legacy_sse = true`.",
             ),
-            Self::RpcOff => (
-                INVALID_REQUEST,
-                "PATH_NOT_FOUND",
-                "Use the control socket, or set `listen.rpc = true`.",
-            ),
-            Self::NoPair => (
-                INVALID_REQUEST,
+            Self::ControlRpcOff => {
+                invalid("PATH_NOT_FOUND", "Use the control socket, or set `listen.rpc = true`.")
+            }
+            Self::StreamNotOpen => invalid(
                 "STREAM_NOT_FOUND",
                 "Open the event stream again with GET, at a path that ends in `/sse`.",
             ),
-            Self::PairFull => (
+            Self::StreamQueueFull => (
                 INTERNAL_ERROR,
                 "CLIENT_TOO_SLOW",
                 "Read the answers from the stream, and send fewer requests at a time.",
             ),
-            Self::Full | Self::StreamsFull => (
+            Self::ConnectionsFull | Self::StreamsFull => (
                 INTERNAL_ERROR,
                 "SERVICE_FULL",
                 "Try again after the seconds in `Retry-After`, when other requests have been answered.",
             ),
-            Self::Method(_) => (INVALID_REQUEST, "HTTP_METHOD", "Send MCP messages with POST."),
+            Self::MethodNotAllowed(_) => invalid("HTTP_METHOD", "Send MCP messages with POST."),
             Self::ContentType(_) => {
-                (INVALID_REQUEST, "CONTENT_TYPE", "Send `Content-Type: application/json`.")
+                invalid("CONTENT_TYPE", "Send `Content-Type: application/json`.")
             }
-            Self::Accept(_) => {
-                (INVALID_REQUEST, "ACCEPT", "Send `Accept: application/json, text/event-stream`.")
+            Self::Accept(_) | Self::ListenNotAccepted => {
+                invalid("ACCEPT", "Send `Accept: application/json, text/event-stream`.")
             }
-            Self::NoStream(_) => (
-                INVALID_REQUEST,
+            Self::StreamNotAccepted(_) => invalid(
                 "ACCEPT",
                 "Send messages with POST. For the stream, send `Accept: text/event-stream`.",
             ),
-            Self::TooLarge => (INVALID_REQUEST, "BODY_TOO_LARGE", "Send less data in one request."),
-            Self::TooSlow | Self::BrokenOff => {
-                (INVALID_REQUEST, "BODY_INCOMPLETE", "Send the whole body at once.")
+            Self::BodyTooLarge => invalid("BODY_TOO_LARGE", "Send less data in one request."),
+            Self::BodyTimeout | Self::BodyIncomplete => {
+                invalid("BODY_INCOMPLETE", "Send the whole body at once.")
             }
             Self::Message(ParseError::Encoding(_) | ParseError::Json(_))
             | Self::Batch(BatchError::Json(_)) => {
                 (PARSE_ERROR, "PARSE_ERROR", "Send one JSON-RPC 2.0 message as UTF-8.")
             }
             Self::Batch(BatchError::TooLong { .. }) => {
-                (INVALID_REQUEST, "BATCH_TOO_LONG", "Send the messages in several batches.")
+                invalid("BATCH_TOO_LONG", "Send the messages in several batches.")
             }
             Self::Batch(BatchError::SameId(_)) => {
-                (INVALID_REQUEST, "BATCH_SAME_ID", "Give each request an id of its own.")
+                invalid("BATCH_SAME_ID", "Give each request an id of its own.")
             }
             Self::Batch(BatchError::Initialize) => {
-                (INVALID_REQUEST, "BATCH_INITIALIZE", "Send `initialize` alone, before the others.")
+                invalid("BATCH_INITIALIZE", "Send `initialize` alone, before the others.")
             }
             Self::Message(ParseError::TooDeep { .. })
-            | Self::Batch(BatchError::Nothing(ParseError::TooDeep { .. })) => {
-                (INVALID_REQUEST, "TOO_DEEP", "Nest less, or send the inner part as a string.")
+            | Self::Batch(BatchError::NoMessage(ParseError::TooDeep { .. })) => {
+                invalid("TOO_DEEP", "Nest less, or send the inner part as a string.")
             }
-            Self::Batch(BatchError::Empty | BatchError::Nothing(_)) => {
-                (INVALID_REQUEST, "INVALID_REQUEST", "Send JSON-RPC 2.0 messages in the array.")
+            Self::Batch(BatchError::Empty | BatchError::NoMessage(_)) => {
+                invalid("INVALID_REQUEST", "Send JSON-RPC 2.0 messages in the array.")
             }
-            Self::NoBatches(_) => {
-                (INVALID_REQUEST, "BATCH_UNSUPPORTED", "Send one message per request.")
+            Self::BatchUnsupported(_) => {
+                invalid("BATCH_UNSUPPORTED", "Send one message per request.")
             }
             Self::Message(_) => {
-                (INVALID_REQUEST, "INVALID_REQUEST", "Send one JSON-RPC 2.0 message as UTF-8.")
+                invalid("INVALID_REQUEST", "Send one JSON-RPC 2.0 message as UTF-8.")
             }
             Self::Session(SessionLookupError::Missing) => (
                 SESSION_REQUIRED,
@@ -281,12 +245,12 @@ impl IngressError {
             Self::Session(SessionLookupError::Unknown) => {
                 (SESSION_NOT_FOUND, "SESSION_NOT_FOUND", "Send `initialize` without a session id.")
             }
-            Self::Header(_) => (
+            Self::HeaderMismatch(_) => (
                 HEADER_MISMATCH,
                 "HEADER_MISMATCH",
                 "Send the same values in the headers as in the body, encoded where the protocol requires it.",
             ),
-            Self::Introduction(_) => (
+            Self::ClientMeta(_) => (
                 INVALID_PARAMS,
                 "INVALID_META",
                 "Send the protocol version and the capabilities of the client in `params._meta` of every request.",
@@ -296,16 +260,12 @@ impl IngressError {
                 "INVALID_FILTER",
                 "Set each kind of notification to `true` or `false`, and `resourceSubscriptions` to a list of URIs.",
             ),
-            Self::NoEvents => {
-                (INVALID_REQUEST, "ACCEPT", "Send `Accept: application/json, text/event-stream`.")
-            }
-            Self::Response => (
-                INVALID_REQUEST,
+            Self::UnexpectedResponse => invalid(
                 "UNEXPECTED_RESPONSE",
                 "Send the request again with the answers in `inputResponses`.",
             ),
-            Self::Version(asked) => {
-                let (supported, requested) = (json!(version::SERVED), json!(asked));
+            Self::UnsupportedVersion(requested) => {
+                let (supported, requested) = (json!(version::SERVED), json!(requested));
                 let context = json!({ "supported": supported, "requested": requested });
                 return RpcError::new(UNSUPPORTED_VERSION, "UNSUPPORTED_VERSION", self.to_string())
                     .suggest("Send `initialize`, and use the protocol version in its result.")
@@ -343,7 +303,7 @@ impl IngressError {
     /// Returns the id of the refused request, if it was read.
     fn request_id(&self) -> Option<&str> {
         match self {
-            Self::Message(ParseError::TooDeep { shape: MessageKind::Request, id }) => id.as_deref(),
+            Self::Message(ParseError::TooDeep { kind: MessageKind::Request, id }) => id.as_deref(),
             _ => None,
         }
     }
@@ -351,26 +311,28 @@ impl IngressError {
     fn into_response_with(self, error: Bytes) -> Response {
         tracing::debug!(error = %self, status = %self.status(), "request refused: {self}");
         let mut response = json_bytes(self.status(), error);
-        if let Self::Method(methods) = self {
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
-        }
-        if let Self::WrongTokens { is_read } = self {
-            let seconds = HeaderValue::from(defaults::WRONG_TOKEN_PATIENCE.as_secs());
-            response.headers_mut().insert(RETRY_AFTER, seconds);
-            if !is_read {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        let headers = response.headers_mut();
+        let mut closes = false;
+        match self {
+            Self::MethodNotAllowed(methods) => {
+                headers.insert(ALLOW, HeaderValue::from_static(methods));
             }
-        }
-        if let Self::Full | Self::StreamsFull = self {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        if let Self::Unauthorized { denied, is_read } = self {
-            let challenge = HeaderValue::from_static(denied.challenge());
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-            if !is_read {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            Self::TooManyWrongTokens { is_read } => {
+                headers.insert(RETRY_AFTER, defaults::WRONG_TOKEN_DELAY_MAX.as_secs().into());
+                closes = !is_read;
             }
+            Self::ConnectionsFull | Self::StreamsFull => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                closes = true;
+            }
+            Self::Unauthorized { denied, is_read } => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(denied.challenge()));
+                closes = !is_read;
+            }
+            _ => {}
+        }
+        if closes {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }

@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time};
 
 use super::{
     IngressContext, Response,
-    concurrent_requests::{self, ConcurrentRequests},
+    concurrent_requests::{ConcurrentEvent, ConcurrentRequests},
     error::IngressError,
     http_response, legacy,
     reply::{AcceptedForms, RequestReply},
@@ -27,7 +27,7 @@ use crate::{
     config::defaults,
     fair_share::EvictablePermit,
     protocol::{Message, MessageKind, payloads::method, sse},
-    session::{self, OutboxReader, Session},
+    session::{OutboxItem, OutboxReader, Session},
     view::View,
 };
 
@@ -40,60 +40,46 @@ const STREAM_KEY: &str = "sessionId=";
 /// The open streams, by the id that clients send with every message.
 #[derive(Debug, Default)]
 pub(super) struct LegacyStreams {
-    by_id: Mutex<HashMap<Box<str>, Pair>>,
+    by_id: Mutex<HashMap<Box<str>, StreamHandle>>,
 }
 
-/// The stream of a client, as its messages find it.
-#[derive(Clone)]
-struct Pair {
+/// The part of a client's stream that its messages need.
+#[derive(Clone, Debug)]
+struct StreamHandle {
     view: View,
-    requests: mpsc::Sender<Posted>,
+    requests: mpsc::Sender<PostedRequest>,
     /// A session without state until the client has completed the handshake.
     session: Arc<Session>,
 }
 
 /// A request for a stream to run.
-struct Posted {
+struct PostedRequest {
     reply: Box<RequestReply>,
     /// The session that the request has opened.
     opened: Option<Arc<Session>>,
 }
 
-impl std::fmt::Debug for Pair {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pair").field("view", &self.view).finish_non_exhaustive()
-    }
-}
-
 impl LegacyStreams {
-    fn open(&self, view: View, holder: Holder) -> (Box<str>, mpsc::Receiver<Posted>) {
+    fn open(&self, view: View, holder: Holder) -> (Box<str>, mpsc::Receiver<PostedRequest>) {
         let id: Box<str> = uuid::Uuid::new_v4().simple().to_string().into();
-        let (requests, posted) = mpsc::channel(defaults::PAIR_REQUESTS_MAX);
+        let (requests, posted) = mpsc::channel(defaults::LEGACY_SSE_REQUESTS_MAX);
         let session = Session::anonymous(view.scope(), holder);
-        self.by_id().insert(id.clone(), Pair { view, requests, session });
+        self.by_id().insert(id.clone(), StreamHandle { view, requests, session });
         (id, posted)
     }
 
-    fn find(&self, id: &str) -> Option<Pair> {
+    fn find(&self, id: &str) -> Option<StreamHandle> {
         self.by_id().get(id).cloned()
     }
 
     /// Assigns a session to a stream; returns `false` if the stream is closed or has one.
-    fn adopt(&self, id: &str, session: &Arc<Session>) -> bool {
+    fn set_session(&self, id: &str, session: &Arc<Session>) -> bool {
         let mut by_id = self.by_id();
-        let pair = by_id.get_mut(id).filter(|pair| pair.session.id().is_none());
-        if let Some(pair) = pair {
-            pair.session = Arc::clone(session);
-            return true;
-        }
-        false
+        let handle = by_id.get_mut(id).filter(|handle| handle.session.id().is_none());
+        handle.map(|handle| handle.session = Arc::clone(session)).is_some()
     }
 
-    fn close(&self, id: &str) -> Option<Pair> {
-        self.by_id().remove(id)
-    }
-
-    fn by_id(&self) -> MutexGuard<'_, HashMap<Box<str>, Pair>> {
+    fn by_id(&self) -> MutexGuard<'_, HashMap<Box<str>, StreamHandle>> {
         // Held only for statements on plain data.
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,25 +87,25 @@ impl LegacyStreams {
 
 /// Opens the stream of a client at the path of `view`.
 pub(super) fn open(
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     view: View,
     request: &Request<Incoming>,
     holder: Holder,
 ) -> Result<Response, IngressError> {
-    if !edge.views.config().listen.legacy_sse {
-        return Err(IngressError::PairsOff);
+    if !context.views.config().listen.legacy_sse {
+        return Err(IngressError::LegacySseOff);
     }
     if request.method() != Method::GET {
-        return Err(IngressError::Method("GET"));
+        return Err(IngressError::MethodNotAllowed("GET"));
     }
     legacy::check_accepts_events(request.headers())?;
     legacy::version(request.headers())?;
-    let permit = Arc::new(edge.stream_permit(holder)?);
-    let (id, posted) = edge.pairs.open(view, holder);
+    let permit = Arc::new(context.stream_permit(holder)?);
+    let (id, posted) = context.legacy_streams.open(view, holder);
     let address = format!("{MESSAGES}?{STREAM_KEY}{id}");
     let first = vec![sse::encode_endpoint(&address)];
-    let down = Down {
-        edge,
+    let output = StreamOutput {
+        context,
         permit,
         id,
         posted,
@@ -129,81 +115,82 @@ pub(super) fn open(
         reader: None,
         events: ReplyEvents::with_first(first),
     };
-    Ok(http_response::event_stream(stream::unfold(down, |mut down| async move {
-        down.next().await.map(|piece| (piece, down))
+    Ok(http_response::event_stream(stream::unfold(output, |mut output| async move {
+        output.next().await.map(|piece| (piece, output))
     })))
 }
 
 /// Receives a message for an open stream.
-pub(super) async fn send(
-    edge: Arc<IngressContext>,
+pub(super) async fn receive(
+    context: Arc<IngressContext>,
     request: Request<Incoming>,
     account: Account,
 ) -> Result<Response, IngressError> {
     if request.method() != Method::POST {
-        return Err(IngressError::Method("POST"));
+        return Err(IngressError::MethodNotAllowed("POST"));
     }
     let (head, body) = request.into_parts();
-    let id = head.uri.query().unwrap_or_default().split('&');
-    let id = id.into_iter().find_map(|pair| pair.strip_prefix(STREAM_KEY)).unwrap_or_default();
-    edge.pairs.find(id).ok_or(IngressError::NoPair)?;
+    let mut parameters = head.uri.query().unwrap_or_default().split('&');
+    let id = parameters.find_map(|found| found.strip_prefix(STREAM_KEY)).unwrap_or_default();
+    context.legacy_streams.find(id).ok_or(IngressError::StreamNotOpen)?;
     legacy::check_content_type(&head.headers)?;
     legacy::version(&head.headers)?;
-    let body = legacy::read(account, body).await?;
+    let body = legacy::read_body(account, body).await?;
     let message = read_in_place(body.len(), || Message::parse(body))?;
     // The stream may have closed while the body was read.
-    let pair = edge.pairs.find(id).ok_or(IngressError::NoPair)?;
-    if message.shape() == MessageKind::Request {
-        start(edge, id, pair, message).await?;
+    let handle = context.legacy_streams.find(id).ok_or(IngressError::StreamNotOpen)?;
+    if message.kind() == MessageKind::Request {
+        enqueue(context, id, handle, message).await?;
     } else {
-        legacy::deliver(&edge, &pair.view, &message, &pair.session).await;
+        legacy::deliver(&context, &handle.view, &message, &handle.session).await;
     }
     Ok(http_response::empty(StatusCode::ACCEPTED))
 }
 
 /// Passes a request to the stream that must answer it.
-async fn start(
-    edge: Arc<IngressContext>,
+async fn enqueue(
+    context: Arc<IngressContext>,
     id: &str,
-    pair: Pair,
+    handle: StreamHandle,
     message: Message,
 ) -> Result<(), IngressError> {
-    let reserving = time::timeout(defaults::OVERRUN_PATIENCE, pair.requests.reserve());
-    let place = match reserving.await {
-        Ok(Ok(place)) => place,
-        Ok(Err(_)) => return Err(IngressError::NoPair),
-        Err(_) => return Err(IngressError::PairFull),
+    let reserving = time::timeout(defaults::OVERRUN_TIMEOUT, handle.requests.reserve());
+    let permit = match reserving.await {
+        Ok(Ok(permit)) => permit,
+        Ok(Err(_)) => return Err(IngressError::StreamNotOpen),
+        Err(_) => return Err(IngressError::StreamQueueFull),
     };
     let mut opened = None;
     // A stream has one session: a second handshake changes nothing.
-    if message.method() == Some(method::INITIALIZE) && pair.session.id().is_none() {
+    if message.method() == Some(method::INITIALIZE) && handle.session.id().is_none() {
         // The account is that of the stream, not that of the connection that sent the POST.
-        let session = legacy::open(&edge, &pair.view, &message, pair.session.holder());
-        if !edge.pairs.adopt(id, &session) {
-            end(&edge, &session);
-            return Err(IngressError::NoPair);
+        let session =
+            legacy::open_session(&context, &handle.view, &message, handle.session.holder());
+        if !context.legacy_streams.set_session(id, &session) {
+            end_session(&context, &session);
+            return Err(IngressError::StreamNotOpen);
         }
         opened = Some(session);
     }
-    let session = opened.as_ref().unwrap_or(&pair.session);
-    let accepts = AcceptedForms { events: true, ..AcceptedForms::default() };
-    let reply = legacy::reply(edge, &pair.view, message, session, accepts);
-    place.send(Posted { reply: Box::new(reply), opened });
+    let session = opened.as_ref().unwrap_or(&handle.session);
+    let accepts = AcceptedForms::events_only();
+    let reply = legacy::start_request(context, &handle.view, message, session, accepts);
+    permit.send(PostedRequest { reply: Box::new(reply), opened });
     Ok(())
 }
 
-fn end(edge: &IngressContext, session: &Session) {
+fn end_session(context: &IngressContext, session: &Session) {
     if let Some(id) = session.id() {
-        edge.views.sessions().end(id);
+        context.views.sessions().end(id);
     }
 }
 
 /// The stream to one client.
-struct Down {
-    edge: Arc<IngressContext>,
+struct StreamOutput {
+    context: Arc<IngressContext>,
     permit: Arc<EvictablePermit>,
     id: Box<str>,
-    posted: mpsc::Receiver<Posted>,
+    posted: mpsc::Receiver<PostedRequest>,
     /// `true` during shutdown: running requests finish, and no others are accepted.
     is_closing: bool,
     /// `true` once all accepted requests run or are answered.
@@ -214,15 +201,16 @@ struct Down {
     events: ReplyEvents,
 }
 
-impl Drop for Down {
+impl Drop for StreamOutput {
     fn drop(&mut self) {
-        if let Some(pair) = self.edge.pairs.close(&self.id) {
-            end(&self.edge, &pair.session);
+        let handle = self.context.legacy_streams.by_id().remove(&self.id);
+        if let Some(handle) = handle {
+            end_session(&self.context, &handle.session);
         }
     }
 }
 
-impl Down {
+impl StreamOutput {
     /// Returns the next output for the client; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
@@ -234,41 +222,39 @@ impl Down {
             if self.is_drained && n_running == 0 {
                 return None;
             }
-            let has_room = n_running < defaults::PAIR_REQUESTS_MAX && !self.is_drained;
-            let silent_until = self.events.next_keepalive(&self.edge);
+            let has_room = n_running < defaults::LEGACY_SSE_REQUESTS_MAX && !self.is_drained;
+            let silent_until = self.events.next_keepalive(&self.context);
             tokio::select! {
                 next = self.running.next(), if n_running > 0 => match next {
-                    Some(concurrent_requests::ConcurrentEvent::Aside(message) | concurrent_requests::ConcurrentEvent::Answer { message, .. }) => {
+                    Some(ConcurrentEvent::Message(message) | ConcurrentEvent::Answer { message, .. }) => {
                         self.events.begin(message);
                     }
                     // The client has cancelled all requests.
                     None => {}
                 },
                 posted = self.posted.recv(), if has_room => match posted {
-                    Some(posted) => self.take_on(posted),
+                    Some(posted) => self.accept(posted),
                     None => self.is_drained = true,
                 },
                 next = OutboxReader::next_of(&mut self.reader) => match next {
-                    session::OutboxItem::Event(_, message) => {
-                        self.events.begin(message.into());
-                    }
-                    session::OutboxItem::Closed => return None,
-                    session::OutboxItem::Overtaken => {
+                    OutboxItem::Event(_, message) => self.events.begin(message.into()),
+                    OutboxItem::Closed => return None,
+                    OutboxItem::Overflow => {
                         tracing::warn!("stream closed: the client does not read its messages as fast as they arrive");
                         return None;
                     }
                 },
                 () = self.permit.evicted(), if n_running == 0 => return None,
-                () = self.edge.stop.cancelled(), if !self.is_closing => {
+                () = self.context.stop.cancelled(), if !self.is_closing => {
                     self.is_closing = true;
                     self.posted.close();
                 }
-                () = time::sleep_until(silent_until) => return Some(self.events.sign()),
+                () = time::sleep_until(silent_until) => return Some(self.events.keep_alive()),
             }
         }
     }
 
-    fn take_on(&mut self, posted: Posted) {
+    fn accept(&mut self, posted: PostedRequest) {
         if let Some(session) = posted.opened {
             self.reader = Some(session.read(None));
         }

@@ -50,7 +50,7 @@ impl<F: Future<Output = ()>> Future for LocalWake<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.signal.belongs_to(context.waker());
+        self.signal.set_task(context.waker());
         let waker = self.waker.clone();
         for _ in 0..POLLS_MAX {
             self.signal.state.store(POLLING, Ordering::Release);
@@ -68,7 +68,7 @@ impl<F: Future<Output = ()>> Future for LocalWake<F> {
 }
 
 impl Signal {
-    fn belongs_to(&self, task: &Waker) {
+    fn set_task(&self, task: &Waker) {
         let mut known = self.task();
         match &mut *known {
             Some(known) => known.clone_from(task),
@@ -131,14 +131,14 @@ mod tests {
         });
         let task = Arc::new(Task::default());
         let waker = Waker::from(Arc::clone(&task));
-        let mut quiet = LocalWake::new(future);
-        assert!(Pin::new(&mut quiet).poll(&mut Context::from_waker(&waker)).is_pending());
-        drop(quiet);
+        let mut local = LocalWake::new(future);
+        assert!(Pin::new(&mut local).poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(local);
         (n_polls, last.expect("polled"), task)
     }
 
     #[test]
-    fn a_wake_up_of_itself_stays_inside_and_one_from_outside_does_not() {
+    fn a_wake_up_during_a_poll_stays_local_and_a_later_one_reaches_the_task() {
         let (n_polls, waker, task) = poll(3);
         assert_eq!((n_polls, task.0.load(Ordering::Relaxed)), (4, 0));
         waker.wake();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_never_rests_lets_others_have_their_turn() {
+    fn a_future_that_always_wakes_itself_yields_to_other_tasks() {
         let (n_polls, _, task) = poll(u32::MAX);
         assert_eq!((n_polls, task.0.load(Ordering::Relaxed)), (POLLS_MAX, 1));
     }

@@ -64,17 +64,17 @@ pub struct IngressContext {
     /// The token that clients must send.
     token: Arc<bearer_token::CurrentToken>,
     /// The sources that have sent wrong tokens.
-    denials: Mutex<TokenFailures>,
+    token_failures: Mutex<TokenFailures>,
     /// Cancelled when streams without an end of their own must end.
     stop: CancellationToken,
     /// Cancelled when running requests must be answered with an error.
-    hurry: CancellationToken,
+    drain_deadline: CancellationToken,
     /// The connections of clients.
     connections: Arc<Evictables>,
     /// The streams that have no end of their own.
     streams: Arc<Evictables>,
     /// The streams of clients that use HTTP with SSE.
-    pairs: legacy_sse::LegacyStreams,
+    legacy_streams: legacy_sse::LegacyStreams,
     /// One permit for each answer on a resumable stream.
     resumable: Arc<Semaphore>,
     /// The permits for sent parts of such answers that are kept for a resumption.
@@ -82,18 +82,18 @@ pub struct IngressContext {
     /// The owner of work that continues without its client.
     tasks: TaskTracker,
     /// The handler of operators' requests.
-    operators: OnceLock<Weak<dyn ControlDispatch>>,
+    control: OnceLock<Weak<dyn ControlDispatch>>,
 }
 
 impl IngressContext {
     /// Returns the state of the interface, which requires `token` from clients. `stop` ends
-    /// streams, `hurry` ends running requests, and `tasks` owns those whose clients are away.
+    /// streams, `drain_deadline` ends running requests, and `tasks` owns those whose clients are away.
     pub fn new(
         views: Arc<Views>,
         board: Arc<StatusBoard>,
         token: Arc<bearer_token::CurrentToken>,
         stop: CancellationToken,
-        hurry: CancellationToken,
+        drain_deadline: CancellationToken,
         tasks: TaskTracker,
     ) -> Arc<Self> {
         let resumable = Arc::new(Semaphore::new(defaults::RESUMABLE_MAX));
@@ -103,22 +103,22 @@ impl IngressContext {
             views,
             board,
             token,
-            denials: Mutex::default(),
+            token_failures: Mutex::default(),
             stop,
-            hurry,
+            drain_deadline,
             streams: Evictables::new(stream_bounds(connections.bounds())),
             connections,
-            pairs: legacy_sse::LegacyStreams::default(),
+            legacy_streams: legacy_sse::LegacyStreams::default(),
             resumable,
             sent: Arc::new(Semaphore::new(n_units)),
             tasks,
-            operators: OnceLock::new(),
+            control: OnceLock::new(),
         })
     }
 
-    /// Sets the handler of operators' requests, once, for as long as `operators` lives.
-    pub fn set_control(&self, operators: Weak<dyn ControlDispatch>) {
-        let _once = self.operators.set(operators);
+    /// Sets the handler of operators' requests, once, for as long as `control` lives.
+    pub fn set_control(&self, control: Weak<dyn ControlDispatch>) {
+        let _once = self.control.set(control);
     }
 
     /// Returns a permit for a stream of `holder`. If all permits are taken, the largest holder
@@ -127,8 +127,8 @@ impl IngressContext {
         self.streams.admit(holder).ok_or(IngressError::StreamsFull)
     }
 
-    fn operators(&self) -> Option<Arc<dyn ControlDispatch>> {
-        self.operators.get()?.upgrade()
+    fn control(&self) -> Option<Arc<dyn ControlDispatch>> {
+        self.control.get()?.upgrade()
     }
 }
 

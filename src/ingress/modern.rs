@@ -35,95 +35,79 @@ pub(super) mod subscription_stream;
 /// The reason why the headers of a request contradict its body.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HeaderMismatch {
-    /// A header is missing.
     #[error("the header `{0}` is missing")]
     Missing(&'static str),
-    /// A header cannot be read.
     #[error("the header `{0}` is repeated, or its value cannot be decoded")]
     Unreadable(&'static str),
-    /// A header differs from the body.
-    #[error("the header `{header}` is `{told}`, but the body has `{body}`")]
-    Differs {
-        /// The name of the header.
-        header: &'static str,
-        /// The value of the header.
-        told: String,
-        /// The value in the body.
-        body: String,
-    },
-    /// A header that repeats an argument is missing or differs.
+    #[error("the header `{header}` is `{sent}`, but the body has `{body}`")]
+    Differs { header: &'static str, sent: String, body: String },
     #[error("the header `{header}` does not match the argument `{argument}`")]
-    Argument {
-        /// The name of the header.
-        header: String,
-        /// The path to the argument.
-        argument: String,
-    },
+    Argument { header: String, argument: String },
 }
 
 /// Returns whether a message belongs to the modern era. No message of the legacy era names its
 /// version. Without any version, a header that only the modern era has decides.
 pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
-    let told = headers.get(&VERSION).map(|told| told.to_str().unwrap_or_default());
-    let is_legacy = told.is_some_and(version::is_legacy);
+    let named = headers.get(&VERSION).map(|named| named.to_str().unwrap_or_default());
+    let is_legacy = named.is_some_and(version::is_legacy);
     match message.method() {
-        Some(method::INITIALIZE) if is_legacy || told.is_none() => false,
+        Some(method::INITIALIZE) if is_legacy || named.is_none() => false,
         _ if client_meta::version_of(message).is_some() => true,
-        _ => !is_legacy && (told.is_some() || headers.contains_key(parameter_headers::METHOD)),
+        _ => !is_legacy && (named.is_some() || headers.contains_key(parameter_headers::METHOD)),
     }
 }
 
 /// Returns whether the headers of a request without a body name the modern era.
 pub(super) fn has_modern_headers(headers: &HeaderMap) -> bool {
-    headers.get(&VERSION).is_some_and(|told| told == version::MODERN)
+    headers.get(&VERSION).is_some_and(|named| named == version::MODERN)
 }
 
 /// Answers a message that was sent by POST.
 pub(super) async fn respond(
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     view: &View,
     headers: &HeaderMap,
     message: Message,
     holder: Holder,
 ) -> Response {
     let id = message.part(MessagePart::Id).map(str::to_owned);
-    match try_respond(edge, view, headers, message, holder).await {
+    match try_respond(context, view, headers, message, holder).await {
         Ok(response) => response,
         Err(error) => error.into_response_to(id.as_deref()),
     }
 }
 
 async fn try_respond(
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     view: &View,
     headers: &HeaderMap,
     message: Message,
     holder: Holder,
 ) -> Result<Response, IngressError> {
-    match message.shape() {
-        MessageKind::Response => return Err(IngressError::Response),
+    match message.kind() {
+        MessageKind::Response => return Err(IngressError::UnexpectedResponse),
         MessageKind::Notification => {
-            served(told(headers, VERSION_HEADER)?)?;
+            check_version(header_value(headers, VERSION_HEADER)?)?;
             let session = Session::anonymous(view.scope(), holder);
-            legacy::deliver(&edge, view, &message, &session).await;
+            legacy::deliver(&context, view, &message, &session).await;
             return Ok(http_response::empty(StatusCode::ACCEPTED));
         }
         MessageKind::Request => {}
     }
-    let accepts = legacy::accepts(headers)?;
+    let accepts = legacy::accepted_forms(headers)?;
     check_headers(headers, &message)?;
-    let introduction = ClientMeta::read(&message)?;
+    let client_meta = ClientMeta::read(&message)?;
     if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) {
         if !accepts.events {
-            return Err(IngressError::NoEvents);
+            return Err(IngressError::ListenNotAccepted);
         }
         let filter = SubscriptionFilter::read(&message)?;
-        return subscription_stream::open(edge, view, filter, &message);
+        return subscription_stream::open(context, view, filter, &message);
     }
-    check_arguments(&edge, view, headers, &message)?;
-    let accepts = accepts.preferring(&edge);
-    let session = Session::of_request(view.scope(), introduction, holder);
-    Ok(legacy::reply(edge, view, message, &session, accepts).into_response().await)
+    check_arguments(&context, view, headers, &message)?;
+    let accepts = accepts.restricted(&context);
+    let session = Session::of_request(view.scope(), client_meta, holder);
+    Ok(legacy::start_request(context, view, message, &session, accepts).into_response().await)
 }
 
 /// Returns the status of an answer, which in this era reflects the kind of error.
@@ -147,19 +131,20 @@ pub(super) fn status_of(answer: &ByteChunks) -> StatusCode {
 /// Compares the headers that every request has with its body.
 fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), IngressError> {
     let body = client_meta::version_of(request);
-    let version = told(headers, VERSION_HEADER)?.ok_or(HeaderMismatch::Missing(VERSION_HEADER))?;
+    let version =
+        header_value(headers, VERSION_HEADER)?.ok_or(HeaderMismatch::Missing(VERSION_HEADER))?;
     if let Some(body) = body {
         compare(VERSION_HEADER, version, &body)?;
     }
     // The version determines the other required headers.
-    served(Some(version))?;
-    let asked = request.method().unwrap_or_default();
-    let method = told(headers, parameter_headers::METHOD)?
+    check_version(Some(version))?;
+    let requested = request.method().unwrap_or_default();
+    let method = header_value(headers, parameter_headers::METHOD)?
         .ok_or(HeaderMismatch::Missing(parameter_headers::METHOD))?;
-    compare(parameter_headers::METHOD, method, asked)?;
+    compare(parameter_headers::METHOD, method, requested)?;
     // A request that lacks a required name fails for that reason later.
     let Some((name, is_required)) = parameter_headers::name_of(request) else { return Ok(()) };
-    let header = match told(headers, parameter_headers::NAME)? {
+    let header = match header_value(headers, parameter_headers::NAME)? {
         None if !is_required => return Ok(()),
         header => header.ok_or(HeaderMismatch::Missing(parameter_headers::NAME))?,
     };
@@ -170,21 +155,21 @@ fn check_headers(headers: &HeaderMap, request: &Message) -> Result<(), IngressEr
 
 /// Compares the headers that repeat arguments with the arguments.
 fn check_arguments(
-    edge: &IngressContext,
+    context: &IngressContext,
     view: &View,
     headers: &HeaderMap,
     request: &Message,
 ) -> Result<(), IngressError> {
-    let mirrored = edge.views.mirrored(view, request);
-    if mirrored.is_empty() {
+    let parameters = context.views.header_parameters(view, request);
+    if parameters.is_empty() {
         return Ok(());
     }
     let arguments = parameter_headers::arguments(request);
     let arguments: Value =
         arguments.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    for argument in mirrored {
+    for argument in parameters {
         // A header that is not text matches no argument.
-        let header = headers.get(&argument.header).map(|told| told.to_str().unwrap_or("\0"));
+        let header = headers.get(&argument.header).map(|sent| sent.to_str().unwrap_or("\0"));
         if !argument.agrees(&arguments, header) {
             let (header, argument) = (argument.header, argument.path.join("."));
             return Err(HeaderMismatch::Argument { header, argument }.into());
@@ -194,7 +179,10 @@ fn check_arguments(
 }
 
 /// Returns the value of a header. A repeated header counts as unreadable.
-fn told<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, HeaderMismatch> {
+fn header_value<'a>(
+    headers: &'a HeaderMap,
+    name: &'static str,
+) -> Result<Option<&'a str>, HeaderMismatch> {
     let mut values = headers.get_all(name).iter();
     let value = match (values.next(), values.next()) {
         (None, _) => return Ok(None),
@@ -204,17 +192,19 @@ fn told<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str
     value.map(|value| Some(value.trim_matches([' ', '\t']))).ok_or(HeaderMismatch::Unreadable(name))
 }
 
-fn compare(header: &'static str, told: &str, body: &str) -> Result<(), HeaderMismatch> {
-    if told == body {
+fn compare(header: &'static str, sent: &str, body: &str) -> Result<(), HeaderMismatch> {
+    if sent == body {
         return Ok(());
     }
-    Err(HeaderMismatch::Differs { header, told: quoted_input(told), body: quoted_input(body) })
+    Err(HeaderMismatch::Differs { header, sent: quoted_input(sent), body: quoted_input(body) })
 }
 
 /// Rejects all other versions: legacy versions are not served in this form either.
-pub(super) fn served(asked: Option<&str>) -> Result<(), IngressError> {
-    match asked {
-        Some(asked) if asked != version::MODERN => Err(IngressError::Version(quoted_input(asked))),
+pub(super) fn check_version(requested: Option<&str>) -> Result<(), IngressError> {
+    match requested {
+        Some(requested) if requested != version::MODERN => {
+            Err(IngressError::UnsupportedVersion(quoted_input(requested)))
+        }
         _ => Ok(()),
     }
 }

@@ -20,8 +20,7 @@ pub(super) enum OriginRefusal {
     Host(String),
     /// There are several `Host` headers, and readers differ on which one counts.
     #[error("the request has several `Host` headers")]
-    Hosts,
-    /// The request comes from a page of another site.
+    AmbiguousHost,
     #[error("requests from web pages of the origin `{0}` are not allowed")]
     Origin(String),
 }
@@ -39,7 +38,7 @@ pub(super) fn check(
     let mut hosts = headers.get_all(HOST).iter().map(text);
     let host = hosts.next().unwrap_or_default();
     if hosts.next().is_some() {
-        return Err(OriginRefusal::Hosts);
+        return Err(OriginRefusal::AmbiguousHost);
     }
     let name = host_name(&host);
     if !is_loopback(name)
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_that_a_client_has_connected_to_is_served_and_no_other() {
+    fn only_the_address_that_the_client_connected_to_is_allowed_as_host() {
         for host in ["192.0.2.7", "192.0.2.7:12011"] {
             assert_eq!(verdict(Some(host), None), Ok(()), "{host}");
         }
@@ -149,7 +148,10 @@ mod tests {
         for host in ["localhost", "localhost"] {
             headers.append(HOST, host.parse().expect("a header"));
         }
-        assert_eq!(check(&headers, &ListenConfig::default(), None), Err(OriginRefusal::Hosts));
+        assert_eq!(
+            check(&headers, &ListenConfig::default(), None),
+            Err(OriginRefusal::AmbiguousHost)
+        );
     }
 
     #[test]

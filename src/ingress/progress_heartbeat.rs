@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::protocol::{Message, jsonrpc::MessagePart, payloads::method};
 
-/// The progress that the client was told for one request.
+/// The progress that the client has received for one request.
 #[derive(Debug)]
 pub(super) struct ProgressHeartbeat {
     /// The client's token, as JSON text; `None` if the client wants no progress.
@@ -25,9 +25,10 @@ impl ProgressHeartbeat {
 
     /// Records a progress notification of the tool itself.
     pub(super) fn note(&mut self, progress: &Message) {
-        let told = progress.part(MessagePart::Progress).and_then(|number| number.parse().ok());
+        let reported = progress.part(MessagePart::Progress).and_then(|number| number.parse().ok());
         // A decreasing value is ignored.
-        self.progress = told.filter(|told: &f64| *told > self.progress).unwrap_or(self.progress);
+        self.progress =
+            reported.filter(|reported: &f64| *reported > self.progress).unwrap_or(self.progress);
     }
 
     /// Returns a notification that the tool is still running.
@@ -49,32 +50,32 @@ impl ProgressHeartbeat {
 mod tests {
     use super::*;
 
-    fn told(progress: f64) -> Message {
+    fn progress_of(progress: f64) -> Message {
         let params = format!(r#"{{"progressToken":1,"progress":{progress}}}"#);
         Message::notification(method::PROGRESS, Some(&params))
     }
 
-    fn value(beat: &mut ProgressHeartbeat) -> f64 {
-        let message = Message::parse(beat.next().expect("a token")).expect("a message");
+    fn value(heartbeat: &mut ProgressHeartbeat) -> f64 {
+        let message = Message::parse(heartbeat.next().expect("a token")).expect("a message");
         assert_eq!(message.part(MessagePart::ProgressToken), Some("\"t\""));
         message.part(MessagePart::Progress).and_then(|text| text.parse().ok()).expect("a number")
     }
 
     #[test]
-    fn progress_grows_with_every_beat_and_stays_below_what_the_tool_tells_next() {
-        let mut beat = ProgressHeartbeat::new(Some("\"t\""));
-        let first = value(&mut beat);
-        let second = value(&mut beat);
+    fn progress_grows_with_every_heartbeat_and_stays_below_the_next_value_of_the_tool() {
+        let mut heartbeat = ProgressHeartbeat::new(Some("\"t\""));
+        let first = value(&mut heartbeat);
+        let second = value(&mut heartbeat);
         assert!(0.0 < first && first < second && second < 1.0);
         for number in [1.0, 2.0, 1e15] {
-            beat.note(&told(number));
-            let next = value(&mut beat);
+            heartbeat.note(&progress_of(number));
+            let next = value(&mut heartbeat);
             assert!(number < next && next < number + 1.0, "{next}");
         }
     }
 
     #[test]
-    fn a_client_that_gave_no_token_is_told_nothing() {
+    fn a_client_without_a_progress_token_gets_no_heartbeat() {
         assert_eq!(ProgressHeartbeat::new(None).next(), None);
     }
 }

@@ -42,22 +42,27 @@ impl AcceptedForms {
         Self { json: true, events: true, resumption: false }
     }
 
+    /// An event stream, without resumption: a pipe or a stream carries every message once.
+    pub(super) fn events_only() -> Self {
+        Self { json: false, events: true, resumption: false }
+    }
+
     /// Removes forms that the operator does not want to be used, unless the client accepts no
     /// other.
-    pub(super) fn preferring(self, edge: &IngressContext) -> Self {
-        let is_plain = self.json && edge.views.config().listen.json_response;
+    pub(super) fn restricted(self, context: &IngressContext) -> Self {
+        let is_plain = self.json && context.views.config().listen.json_response;
         Self { events: self.events && !is_plain, ..self }
     }
 }
 
 /// The answer to a request.
 pub(super) struct RequestReply {
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     stage: Stage,
     id: String,
     accepts: AcceptedForms,
     running: RunningRequest,
-    beat: ProgressHeartbeat,
+    heartbeat: ProgressHeartbeat,
     /// The time of the last message that showed activity.
     silent_since: Instant,
     /// The unsent rest of an event.
@@ -73,7 +78,7 @@ enum Stage {
 /// The next output for the client.
 pub(super) enum ReplyPart {
     /// A message that precedes the answer.
-    Aside(ByteChunks),
+    Message(ByteChunks),
     Answer(ByteChunks),
     /// The server lets clients that can resume wait for the answer without a stream.
     Deferred,
@@ -83,20 +88,20 @@ pub(super) enum ReplyPart {
 
 impl RequestReply {
     pub(super) fn new(
-        edge: Arc<IngressContext>,
+        context: Arc<IngressContext>,
         outcome: BoxFuture<'static, RequestOutcome>,
         (id, token): (String, Option<&str>),
         accepts: AcceptedForms,
         running: RunningRequest,
     ) -> Self {
-        let (stage, beat) = (Stage::Handling(outcome), ProgressHeartbeat::new(token));
+        let (stage, heartbeat) = (Stage::Handling(outcome), ProgressHeartbeat::new(token));
         Self {
-            edge,
+            context,
             stage,
             id,
             accepts,
             running,
-            beat,
+            heartbeat,
             silent_since: Instant::now(),
             unsent: Vec::new().into_iter(),
         }
@@ -106,12 +111,12 @@ impl RequestReply {
     pub(super) async fn into_response(mut self) -> Response {
         let is_modern = self.running.session().is_modern();
         // In the modern era, the status reflects the kind of error, so it waits for the answer.
-        let soon = if is_modern { Some(defaults::STREAM_AFTER) } else { None };
-        let first = match self.edge.views.config().listen.stream_after.or(soon) {
+        let modern_wait = if is_modern { Some(defaults::STREAM_AFTER) } else { None };
+        let first = match self.context.views.config().listen.stream_after.or(modern_wait) {
             // A client that accepts no stream receives only the answer.
             _ if !self.accepts.events => loop {
                 match self.next().await {
-                    ReplyPart::Aside(_) | ReplyPart::Deferred => {}
+                    ReplyPart::Message(_) | ReplyPart::Deferred => {}
                     part => break Some(part),
                 }
             },
@@ -128,8 +133,9 @@ impl RequestReply {
                 http_response::empty(StatusCode::ACCEPTED)
             }
             first => {
-                match self.accepts.resumption.then(|| resumable_reply::permit(&self.edge)).flatten()
-                {
+                let context = &self.context;
+                let permit = self.accepts.resumption.then(|| resumable_reply::permit(context));
+                match permit.flatten() {
                     Some(permit) => resumable_reply::answer(self, first, permit),
                     None => self.into_stream(first),
                 }
@@ -151,7 +157,7 @@ impl RequestReply {
                 },
             };
             match part {
-                ReplyPart::Aside(message) => Some((reply.event(message), (reply, None))),
+                ReplyPart::Message(message) => Some((reply.event(message), (reply, None))),
                 // The stream ends right after the answer.
                 ReplyPart::Answer(message) => {
                     Some((reply.event(message), (reply, Some(ReplyPart::Nothing))))
@@ -171,7 +177,7 @@ impl RequestReply {
 
     /// Returns the next output, or a keep-alive comment after a period of silence.
     async fn next_or_silence(&mut self) -> Result<ReplyPart, Bytes> {
-        let silence = self.edge.views.config().listen.keep_alive;
+        let silence = self.context.views.config().listen.keep_alive;
         let next = time::timeout(silence, self.next_or_heartbeat()).await;
         next.ok().flatten().ok_or(sse::KEEP_ALIVE)
     }
@@ -180,20 +186,20 @@ impl RequestReply {
     /// `None` if one is due but the client wants none or the server is not working on the request.
     /// Cancel safe. The next call continues.
     pub(super) async fn next_or_heartbeat(&mut self) -> Option<ReplyPart> {
-        let silence = self.edge.views.config().service.progress_beat;
+        let silence = self.context.views.config().service.progress_beat;
         let Some(silence) = silence else { return Some(self.next().await) };
         if let Ok(part) = time::timeout_at(self.silent_since + silence, self.next()).await {
             return Some(part);
         }
         self.silent_since = Instant::now();
         let is_running = matches!(&self.stage, Stage::Running(found) if found.is_running());
-        let beat = if is_running { self.beat.next() } else { None };
-        beat.map(|message| ReplyPart::Aside(message.into()))
+        let heartbeat = if is_running { self.heartbeat.next() } else { None };
+        heartbeat.map(|message| ReplyPart::Message(message.into()))
     }
 
     /// Returns the state of the interface on which the request arrived.
-    pub(super) fn edge(&self) -> &Arc<IngressContext> {
-        &self.edge
+    pub(super) fn context(&self) -> &Arc<IngressContext> {
+        &self.context
     }
 
     /// Returns the session of the client.
@@ -216,20 +222,20 @@ impl RequestReply {
         let part = tokio::select! {
             // An answer that is ready has priority over everything else.
             biased;
-            part = advance(&mut self.stage, &mut self.beat, &self.edge, &self.running, (&self.id, self.accepts)) => part,
+            part = advance(&mut self.stage, &mut self.heartbeat, &self.context, &self.running, (&self.id, self.accepts)) => part,
             () = self.running.cancelled() => {
                 if let Stage::Running(exchange) = &mut self.stage {
                     exchange.cancel();
                 }
                 ReplyPart::Nothing
             }
-            () = self.edge.hurry.cancelled() => {
+            () = self.context.drain_deadline.cancelled() => {
                 let runs = matches!(&self.stage, Stage::Running(found) if found.is_running());
                 ReplyPart::Answer(RpcError::stopping(runs).render(Some(&self.id)).into())
             }
         };
         match part {
-            ReplyPart::Aside(_) => self.silent_since = Instant::now(),
+            ReplyPart::Message(_) => self.silent_since = Instant::now(),
             ReplyPart::Deferred => {}
             // Releases the request now, and not when the client has read the last byte.
             ReplyPart::Answer(_) | ReplyPart::Nothing => self.stage = Stage::Done,
@@ -241,24 +247,15 @@ impl RequestReply {
 /// Advances to the next output for the client.
 async fn advance(
     stage: &mut Stage,
-    beat: &mut ProgressHeartbeat,
-    edge: &IngressContext,
+    heartbeat: &mut ProgressHeartbeat,
+    context: &IngressContext,
     running: &RunningRequest,
     (id, accepts): (&str, AcceptedForms),
 ) -> ReplyPart {
     loop {
         let exchange = match stage {
             Stage::Handling(outcome) => match outcome.await {
-                RequestOutcome::Answer(answer) => {
-                    let account = Some(running.session().holder().account);
-                    return ReplyPart::Answer(match memory_budget::counted(account, answer) {
-                        Ok(answer) => answer.into(),
-                        Err(exhausted) => {
-                            let error = exhausted.to_rpc().for_era(running.session().era());
-                            error.render(Some(id)).into()
-                        }
-                    });
-                }
+                RequestOutcome::Answer(answer) => return own_answer(answer, running, id),
                 RequestOutcome::Exchange(exchange) => {
                     *stage = Stage::Running(exchange);
                     continue;
@@ -267,54 +264,76 @@ async fn advance(
             Stage::Running(exchange) => exchange,
             Stage::Done => return ReplyPart::Nothing,
         };
-        let aside = match exchange.next().await {
+        let message = match exchange.next().await {
             Ok(CallEvent::Answer(message)) => {
-                running.answered();
+                running.note_answered();
                 return ReplyPart::Answer(exchange.restore(&message));
             }
             Ok(CallEvent::Deferred) if accepts.resumption => return ReplyPart::Deferred,
             Ok(CallEvent::Deferred) => continue,
-            Ok(CallEvent::Aside(SideMessage::Notification(message))) => {
-                notification(&message, exchange, beat, edge, running)
+            Ok(CallEvent::Message(SideMessage::Notification(message))) => {
+                notification(&message, exchange, heartbeat, context, running)
             }
-            Ok(CallEvent::Aside(SideMessage::Question(question)))
+            Ok(CallEvent::Message(SideMessage::Question(question)))
                 if running.session().is_modern() =>
             {
-                if !running.session().can_be_asked(question.message()) || !exchange.can_be_held() {
-                    exchange.note_missing_capability(capability::of(question.message()));
-                    question.refuse();
-                    continue;
+                match hold_for_input(stage, question, context, running) {
+                    Some(answer) => return answer,
+                    None => continue,
                 }
-                let Stage::Running(exchange) = std::mem::replace(stage, Stage::Done) else {
-                    continue;
-                };
-                let id = exchange.client_id().to_owned();
-                let asked = edge.views.sessions().hold(exchange, question);
-                return ReplyPart::Answer(match asked {
-                    Ok(result) => Message::response(&id, &result).into(),
-                    Err(error) => error.to_rpc().for_era(Era::Modern).render(Some(&id)).into(),
-                });
             }
-            Ok(CallEvent::Aside(SideMessage::Question(question))) => {
-                ask(question, running, accepts).map(ByteChunks::from)
+            Ok(CallEvent::Message(SideMessage::Question(question))) => {
+                forward_question(question, running, accepts).map(ByteChunks::from)
             }
             Err(error) => {
                 let error = error.to_rpc().for_era(running.session().era());
                 return ReplyPart::Answer(error.render(Some(exchange.client_id())).into());
             }
         };
-        if let Some(aside) = aside {
-            return ReplyPart::Aside(aside);
+        if let Some(message) = message {
+            return ReplyPart::Message(message);
         }
     }
+}
+
+/// Returns an answer of metamcp itself, which counts for the client's account.
+fn own_answer(answer: Bytes, running: &RunningRequest, id: &str) -> ReplyPart {
+    let session = running.session();
+    let counted = memory_budget::counted(Some(session.holder().account), answer);
+    let answer =
+        counted.unwrap_or_else(|error| error.to_rpc().for_era(session.era()).render(Some(id)));
+    ReplyPart::Answer(answer.into())
+}
+
+/// Holds a call until its modern client answers `question`. Refuses the question and returns `None`
+/// if the client cannot answer it.
+fn hold_for_input(
+    stage: &mut Stage,
+    question: ServerRequest,
+    context: &IngressContext,
+    running: &RunningRequest,
+) -> Option<ReplyPart> {
+    let Stage::Running(exchange) = stage else { return None };
+    if !running.session().can_be_asked(question.message()) || !exchange.can_be_held() {
+        exchange.note_missing_capability(capability::of(question.message()));
+        question.refuse();
+        return None;
+    }
+    let Stage::Running(exchange) = std::mem::replace(stage, Stage::Done) else { return None };
+    let id = exchange.client_id().to_owned();
+    let answer = match context.views.sessions().hold(exchange, question) {
+        Ok(result) => Message::response(&id, &result),
+        Err(error) => error.to_rpc().for_era(Era::Modern).render(Some(&id)),
+    };
+    Some(ReplyPart::Answer(answer.into()))
 }
 
 /// Returns a notification in the form for the client, or `None` if it does not receive it.
 fn notification(
     message: &Message,
     exchange: &Exchange,
-    beat: &mut ProgressHeartbeat,
-    edge: &IngressContext,
+    heartbeat: &mut ProgressHeartbeat,
+    context: &IngressContext,
     running: &RunningRequest,
 ) -> Option<ByteChunks> {
     let session = running.session();
@@ -326,21 +345,27 @@ fn notification(
             return None;
         }
         method::PROGRESS if !exchange.wants_progress() => return None,
-        method::LOG_MESSAGE if !session.wants_log(message, edge.views.sessions().has_levels()) => {
+        method::LOG_MESSAGE
+            if !session.wants_log(message, context.views.sessions().has_levels()) =>
+        {
             return None;
         }
         method::CANCELLED => {
             return session
-                .recall(exchange.server(), exchange.generation()?, message)
+                .cancel_question(exchange.server(), exchange.generation()?, message)
                 .map(ByteChunks::from);
         }
-        method::PROGRESS => beat.note(message),
+        method::PROGRESS => heartbeat.note(message),
         _ => {}
     }
     Some(exchange.restore(message))
 }
 
-fn ask(question: ServerRequest, running: &RunningRequest, accepts: AcceptedForms) -> Option<Bytes> {
+fn forward_question(
+    question: ServerRequest,
+    running: &RunningRequest,
+    accepts: AcceptedForms,
+) -> Option<Bytes> {
     if accepts.events {
         return running.session().ask(question, Some(running.number()));
     }

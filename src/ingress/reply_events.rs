@@ -35,12 +35,12 @@ impl ReplyEvents {
     }
 
     /// Returns the time at which the next keep-alive comment is due.
-    pub(super) fn next_keepalive(&self, edge: &IngressContext) -> Instant {
-        self.written_at + edge.views.config().listen.keep_alive
+    pub(super) fn next_keepalive(&self, context: &IngressContext) -> Instant {
+        self.written_at + context.views.config().listen.keep_alive
     }
 
     /// Returns a keep-alive comment.
-    pub(super) fn sign(&mut self) -> Bytes {
+    pub(super) fn keep_alive(&mut self) -> Bytes {
         self.written_at = Instant::now();
         sse::KEEP_ALIVE
     }

@@ -24,8 +24,8 @@ use crate::{
 };
 
 /// Returns a permit for a resumable stream, or `None` if there are too many.
-pub(super) fn permit(edge: &IngressContext) -> Option<OwnedSemaphorePermit> {
-    Arc::clone(&edge.resumable).try_acquire_owned().ok()
+pub(super) fn permit(context: &IngressContext) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(&context.resumable).try_acquire_owned().ok()
 }
 
 /// Sends the answer, which begins with `first`, on a resumable stream.
@@ -34,19 +34,19 @@ pub(super) fn answer(
     first: Option<ReplyPart>,
     permit: OwnedSemaphorePermit,
 ) -> Response {
-    let edge = Arc::clone(reply.edge());
+    let context = Arc::clone(reply.context());
     let (resumable, rest) = reply.session().begin_resumable();
-    edge.tasks.spawn(drive(reply, first, resumable, permit));
-    self::send_remainder(edge, rest)
+    context.tasks.spawn(drive(reply, first, resumable, permit));
+    send_remainder(context, rest)
 }
 
 /// Sends the rest of an answer.
-pub(super) fn send_remainder(edge: Arc<IngressContext>, rest: StreamRemainder) -> Response {
+pub(super) fn send_remainder(context: Arc<IngressContext>, rest: StreamRemainder) -> Response {
     let position = rest.position().to_string();
     let first = sse::encode_priming(&position, Some(defaults::RESUME_AFTER));
-    let reading = Reading { edge, rest, first: Some(first) };
-    http_response::event_stream(stream::unfold(reading, |mut reading| async move {
-        reading.next().await.map(|piece| (piece, reading))
+    let output = RemainderOutput { context, rest, first: Some(first) };
+    http_response::event_stream(stream::unfold(output, |mut output| async move {
+        output.next().await.map(|piece| (piece, output))
     }))
 }
 
@@ -57,11 +57,11 @@ async fn drive(
     resumable: ResumableStream,
     permit: OwnedSemaphorePermit,
 ) {
-    let edge = Arc::clone(reply.edge());
-    let mut gone = pin!(gone(&edge, &resumable));
+    let context = Arc::clone(reply.context());
+    let mut client_gone = pin!(client_gone(&context, &resumable));
     let is_answered = tokio::select! {
-        is_answered = tell(&mut reply, first, &resumable) => is_answered,
-        () = &mut gone => {
+        is_answered = store_output(&mut reply, first, &resumable) => is_answered,
+        () = &mut client_gone => {
             tracing::debug!("answer dropped: the client did not resume its stream in time");
             return;
         }
@@ -69,26 +69,26 @@ async fn drive(
     drop(reply);
     resumable.finish();
     tokio::select! {
-        () = resumable.read_out() => {}
-        () = &mut gone => return,
+        () = resumable.wait_until_read() => {}
+        () = &mut client_gone => return,
     }
-    if is_answered && let Some(_kept) = room(&edge, resumable.n_bytes()) {
+    if is_answered && let Some(_kept) = reserve_memory(&context, resumable.n_bytes()) {
         drop(permit);
         tokio::select! {
             () = resumable.wait_until_delivered() => {}
-            () = gone => {}
+            () = client_gone => {}
         }
     }
 }
 
 /// Returns a permit to keep `n_bytes` of sent data, or `None` if too much is kept.
-fn room(edge: &IngressContext, n_bytes: usize) -> Option<OwnedSemaphorePermit> {
+fn reserve_memory(context: &IngressContext, n_bytes: usize) -> Option<OwnedSemaphorePermit> {
     let n_units = 1 + n_bytes / defaults::SENT_BYTES_UNIT;
-    Arc::clone(&edge.sent).try_acquire_many_owned(u32::try_from(n_units).ok()?).ok()
+    Arc::clone(&context.sent).try_acquire_many_owned(u32::try_from(n_units).ok()?).ok()
 }
 
 /// Stores the output of a reply as fast as the client reads; returns `false` without an answer.
-async fn tell(
+async fn store_output(
     reply: &mut RequestReply,
     mut first: Option<ReplyPart>,
     resumable: &ResumableStream,
@@ -103,7 +103,7 @@ async fn tell(
             }
         };
         match part {
-            ReplyPart::Aside(message) => resumable.push(message),
+            ReplyPart::Message(message) => resumable.push(message),
             ReplyPart::Deferred => resumable.end_reading(),
             ReplyPart::Answer(message) => {
                 resumable.push(message);
@@ -115,32 +115,32 @@ async fn tell(
 }
 
 /// Waits until the client has been away for too long. During shutdown, any absence is too long.
-async fn gone(edge: &IngressContext, resumable: &ResumableStream) {
-    let at_the_stop = async {
-        edge.stop.cancelled().await;
-        resumable.abandoned(Duration::ZERO).await;
+async fn client_gone(context: &IngressContext, resumable: &ResumableStream) {
+    let at_shutdown = async {
+        context.stop.cancelled().await;
+        resumable.wait_until_abandoned(Duration::ZERO).await;
     };
     tokio::select! {
-        () = resumable.abandoned(defaults::RESUME_WITHIN) => {}
-        () = at_the_stop => {}
+        () = resumable.wait_until_abandoned(defaults::RESUME_WITHIN) => {}
+        () = at_shutdown => {}
     }
 }
 
 /// The delivery of an answer to its client.
-struct Reading {
-    edge: Arc<IngressContext>,
+struct RemainderOutput {
+    context: Arc<IngressContext>,
     rest: StreamRemainder,
     /// The first output, sent before any message is read.
     first: Option<Bytes>,
 }
 
-impl Reading {
+impl RemainderOutput {
     /// Returns the next output for the client; `None` ends the stream.
     async fn next(&mut self) -> Option<ByteChunks> {
         if let Some(first) = self.first.take() {
             return Some(first.into());
         }
-        let silence = self.edge.views.config().listen.keep_alive;
+        let silence = self.context.views.config().listen.keep_alive;
         match time::timeout(silence, self.rest.next()).await {
             Ok(Some((id, message))) => Some(sse::encode_pieces_with_id(&id.to_string(), message)),
             Ok(None) => None,

@@ -17,7 +17,7 @@ use crate::{
 
 /// Answers an HTTP request from `caller` that arrived at `address` on the connection of `permit`.
 pub(super) fn respond(
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     permit: Arc<EvictablePermit>,
     caller: ConnectedClient,
     address: Option<IpAddr>,
@@ -25,12 +25,12 @@ pub(super) fn respond(
 ) -> impl Future<Output = Response> {
     let path = request.uri().path();
     let is_rpc = path == control_rpc::PATH;
-    let config = edge.views.config();
+    let config = context.views.config();
     let reader = cors::reader(request.headers(), path, &config.listen);
     let has_readers = cors::has_readers(path, &config.listen);
     let is_preflight = reader.is_some() && cors::is_preflight(&request);
     // Boxed: the future is moved several times, and hyper reserves its space while idle.
-    let answering = Box::pin(dispatch(edge, permit, caller, address, request, is_preflight));
+    let answering = Box::pin(dispatch(context, permit, caller, address, request, is_preflight));
     answering.map(move |answered| {
         let response = match answered {
             Ok(response) => response,
@@ -46,7 +46,7 @@ pub(super) fn respond(
 }
 
 async fn dispatch(
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     permit: Arc<EvictablePermit>,
     mut caller: ConnectedClient,
     address: Option<IpAddr>,
@@ -54,44 +54,48 @@ async fn dispatch(
     is_preflight: bool,
 ) -> Result<Response, IngressError> {
     // This check comes first, so that a foreign page cannot even try a token.
-    origin::check(request.headers(), &edge.views.config().listen, address)?;
+    origin::check(request.headers(), &context.views.config().listen, address)?;
     if is_preflight {
         return Ok(cors::preflight(request.headers()));
     }
-    if let Some(token) = edge.token.get().filter(|_| !authentication::is_open(&request)) {
+    if let Some(token) = context.token.get().filter(|_| !authentication::is_open(&request)) {
         if let Err(denied) = authentication::check(request.headers(), &token) {
             // Boxed, to keep the future of admitted requests small.
-            return Err(Box::pin(authentication::refuse(&edge, denied, &caller, request)).await);
+            return Err(Box::pin(authentication::refuse(&context, denied, &caller, request)).await);
         }
         caller = caller.with_token(token.fingerprint());
     }
     permit.trust();
     let path = request.uri().path();
     if !is_for_operators(path) && !permit.confirm() {
-        return Err(IngressError::Full);
+        return Err(IngressError::ConnectionsFull);
     }
     match path {
-        "/healthz" => return probe(&request, || health(&edge)),
-        "/readyz" => return probe(&request, || readiness(&edge)),
+        "/healthz" => return probe(&request, || health(&context)),
+        "/readyz" => return probe(&request, || readiness(&context)),
         "/status" => {
-            return probe(&request, || http_response::json(StatusCode::OK, &edge.board.status()));
+            return probe(&request, || {
+                http_response::json(StatusCode::OK, &context.board.status())
+            });
         }
         // Boxed, to keep the future of other requests small.
-        control_rpc::PATH => return Box::pin(control_rpc::respond(&edge, caller, request)).await,
+        control_rpc::PATH => {
+            return Box::pin(control_rpc::respond(&context, caller, request)).await;
+        }
         legacy_sse::MESSAGES => {
-            return Box::pin(legacy_sse::send(edge, request, caller.holder.account)).await;
+            return Box::pin(legacy_sse::receive(context, request, caller.holder.account)).await;
         }
         _ => {}
     }
     // A server may be named `sse`.
     if let Some(path) = path.strip_suffix("/sse").filter(|path| *path != "/servers") {
-        let view = if path.is_empty() { edge.views.root() } else { view(&edge, path)? };
-        return legacy_sse::open(edge, view, &request, caller.holder);
+        let view = if path.is_empty() { context.views.root() } else { view(&context, path)? };
+        return legacy_sse::open(context, view, &request, caller.holder);
     }
-    let view = view(&edge, path)?;
+    let view = view(&context, path)?;
     match *request.method() {
-        Method::POST => legacy::post(edge, &view, request, caller.holder).await,
-        _ => legacy::respond(edge, &view, &request, caller.holder),
+        Method::POST => legacy::post(context, &view, request, caller.holder).await,
+        _ => legacy::respond(context, &view, &request, caller.holder),
     }
 }
 
@@ -101,14 +105,14 @@ fn is_for_operators(path: &str) -> bool {
 }
 
 /// Returns the view at a path.
-fn view(edge: &IngressContext, path: &str) -> Result<View, IngressError> {
+fn view(context: &IngressContext, path: &str) -> Result<View, IngressError> {
     match path {
-        "/" | "/mcp" => Ok(edge.views.root()),
+        "/" | "/mcp" => Ok(context.views.root()),
         "/direct" => Ok(View::Direct),
         "/meta" => Ok(View::Meta),
         _ => match path.strip_prefix("/servers/") {
-            Some(name) => edge.views.of_server(name).map_err(IngressError::NoServer),
-            None => Err(IngressError::NotFound(path.to_owned())),
+            Some(name) => context.views.server_view(name).map_err(IngressError::ServerNotFound),
+            None => Err(IngressError::PathNotFound(path.to_owned())),
         },
     }
 }
@@ -119,15 +123,15 @@ fn probe(
 ) -> Result<Response, IngressError> {
     match *request.method() {
         Method::GET | Method::HEAD => Ok(answer()),
-        _ => Err(IngressError::Method("GET, HEAD")),
+        _ => Err(IngressError::MethodNotAllowed("GET, HEAD")),
     }
 }
 
 /// Reports whether the service is alive: all event loops turn, whatever its servers do.
-fn health(edge: &IngressContext) -> Response {
-    let stuck: Vec<StuckLoop> = edge.board.stuck();
+fn health(context: &IngressContext) -> Response {
+    let stuck: Vec<StuckLoop> = context.board.stuck();
     let status = if stuck.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let uptime_ms = u64::try_from(edge.board.uptime().as_millis()).unwrap_or(u64::MAX);
+    let uptime_ms = u64::try_from(context.board.uptime().as_millis()).unwrap_or(u64::MAX);
     let report = json!({
         "ok": stuck.is_empty(), "name": "metamcp", "version": env!("CARGO_PKG_VERSION"),
         "uptime_ms": uptime_ms, "stuck": stuck,
@@ -135,8 +139,8 @@ fn health(edge: &IngressContext) -> Response {
     http_response::json(status, &report)
 }
 
-fn readiness(edge: &IngressContext) -> Response {
-    let readiness = edge.board.readiness();
+fn readiness(context: &IngressContext) -> Response {
+    let readiness = context.board.readiness();
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     http_response::json(status, &readiness)
 }

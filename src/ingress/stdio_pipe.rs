@@ -2,16 +2,20 @@
 //!
 //! Source: MCP, "stdio". All requests of the client run in the task of its pipe and end with it.
 //!
-//! When a client closes its end, its requests have [`defaults::PIPE_FAREWELL`] to finish and are
-//! then cancelled; a broken pipe cancels them at once. During shutdown, metamcp stops reading and
-//! answers what it has read. It tells an attached pipe how many messages it has read.
+//! When a client closes its end, its requests have [`defaults::PIPE_CLOSE_TIMEOUT`] to finish and
+//! are then cancelled; a broken pipe cancels them at once. During shutdown, metamcp stops reading
+//! and answers the messages that it has read. It reports their number to an attached pipe.
 
-use std::{collections::VecDeque, future, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
-use futures_util::{StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use futures_util::{
+    StreamExt as _,
+    future::{BoxFuture, OptionFuture},
+    stream::FuturesUnordered,
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite},
-    time::{self, Instant},
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +28,7 @@ use crate::{
     config::defaults,
     memory_budget::MeteredLines,
     protocol::{ByteChunks, Message},
-    session::{self, OutboxReader, Session},
+    session::{OutboxItem, OutboxReader, Session, sleep_until},
     unsent_messages::UnsentMessages,
     view::View,
 };
@@ -41,9 +45,9 @@ const READ_BYTES: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PipeEnd {
     /// The client has disconnected.
-    Gone,
+    Disconnected,
     /// The client did not read its messages.
-    Overtaken,
+    Overflow,
     /// The service is shutting down.
     Stopped,
 }
@@ -60,43 +64,47 @@ pub struct ClientPipe<R, W> {
     /// The party that the connection counts for.
     pub holder: Holder,
     /// `true` if [`DETACHED`] must report the number of read messages on shutdown.
-    pub tells_end: bool,
+    pub reports_end: bool,
 }
 
 /// Serves `view` to the client at the other end of `pipe`. Not cancel safe. Running requests are
 /// cancelled.
-pub async fn serve<R, W>(edge: Arc<IngressContext>, view: View, pipe: ClientPipe<R, W>) -> PipeEnd
+pub async fn serve<R, W>(
+    context: Arc<IngressContext>,
+    view: View,
+    pipe: ClientPipe<R, W>,
+) -> PipeEnd
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let _counted = edge.board.client();
-    let ClientPipe { mut reader, lines, writer, holder, tells_end } = pipe;
-    let mut writer = WriteTimeout::new(writer, edge.views.config().listen.write_timeout);
-    let mut service = Service::new(edge, view, lines, holder);
+    let _counted = context.board.client();
+    let ClientPipe { mut reader, lines, writer, holder, reports_end } = pipe;
+    let mut writer = WriteTimeout::new(writer, context.views.config().listen.write_timeout);
+    let mut service = PipeService::new(context, view, lines, holder);
     let end = service.run(&mut reader, &mut writer).await;
-    if end == PipeEnd::Stopped && tells_end {
-        let params = format!(r#"{{"read":{}}}"#, service.n_taken);
+    if end == PipeEnd::Stopped && reports_end {
+        let params = format!(r#"{{"read":{}}}"#, service.n_read);
         service.unsent.push(Message::notification(DETACHED, Some(&params)).bytes().clone());
         if service.unsent.write(&mut writer).await.is_err() {
-            return PipeEnd::Gone;
+            return PipeEnd::Disconnected;
         }
     }
     end
 }
 
 /// A request or batch with its own sequence of messages.
-enum Source {
+enum MessageSource {
     Batch(Box<BatchReplies>),
     Listening(Box<ListenRequest>, CancellationToken),
 }
 
-/// A source with its next message, or `None` at its end.
-type Turn = BoxFuture<'static, Option<(Source, ByteChunks)>>;
+/// A source together with its next message, or `None` at its end.
+type Turn = BoxFuture<'static, Option<(MessageSource, ByteChunks)>>;
 
 /// The state of a client's pipe.
-struct Service {
-    edge: Arc<IngressContext>,
+struct PipeService {
+    context: Arc<IngressContext>,
     view: View,
     /// The party that the pipe counts for.
     holder: Holder,
@@ -104,7 +112,7 @@ struct Service {
     session: Arc<Session>,
     lines: MeteredLines,
     /// The number of messages read from the pipe.
-    n_taken: u64,
+    n_read: u64,
     unsent: UnsentMessages,
     running: ConcurrentRequests,
     /// The batches and subscriptions.
@@ -120,24 +128,24 @@ struct Service {
     reader: Option<OutboxReader>,
 }
 
-impl Drop for Service {
+impl Drop for PipeService {
     fn drop(&mut self) {
         if let Some(id) = self.session.id() {
-            self.edge.views.sessions().end(id);
+            self.context.views.sessions().end(id);
         }
     }
 }
 
-impl Service {
-    fn new(edge: Arc<IngressContext>, view: View, lines: MeteredLines, holder: Holder) -> Self {
+impl PipeService {
+    fn new(context: Arc<IngressContext>, view: View, lines: MeteredLines, holder: Holder) -> Self {
         let session = Session::anonymous(view.scope(), holder);
         Self {
-            edge,
+            context,
             view,
             holder,
             session,
             lines,
-            n_taken: 0,
+            n_read: 0,
             unsent: UnsentMessages::default(),
             running: ConcurrentRequests::default(),
             sources: FuturesUnordered::new(),
@@ -154,14 +162,14 @@ impl Service {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let stop = self.edge.stop.clone();
+        let stop = self.context.stop.clone();
         // The reason to stop reading, if any.
         let mut end = None;
-        let mut gone_at = None;
+        let mut close_at = None;
         loop {
             while end.is_none() && self.has_room() {
                 let Some(line) = self.lines.next_line() else { break };
-                self.take(line);
+                self.handle_line(line);
             }
             self.start_waiting();
             if let Some(end) = end.filter(|_| self.is_done()) {
@@ -174,24 +182,19 @@ impl Service {
                 written = self.unsent.write(writer), if !is_idle => {
                     if let Err(error) = written {
                         tracing::debug!(%error, "client on a pipe disconnected: writing to it failed: {error}");
-                        return PipeEnd::Gone;
+                        return PipeEnd::Disconnected;
                     }
                 }
-                read = reader.read_buf(buffer), if reads => match read {
-                    Ok(1..) => {}
-                    Ok(0) | Err(_) => {
-                        if let Some(line) = self.lines.last_line() {
-                            self.take(line);
-                        }
-                        end = Some(PipeEnd::Gone);
-                        gone_at = Some(Instant::now());
+                read = reader.read_buf(buffer), if reads => {
+                    if !matches!(read, Ok(1..)) {
+                        self.lines.last_line().into_iter().for_each(|line| self.handle_line(line));
+                        end = Some(PipeEnd::Disconnected);
+                        close_at = Some(Instant::now() + defaults::PIPE_CLOSE_TIMEOUT);
                     }
-                },
+                }
                 // Output is requested only while the client reads.
                 next = self.running.next(), if is_idle && self.running.len() > 0 => {
-                    if let Some(next) = next {
-                        self.answered(next);
-                    }
+                    next.into_iter().for_each(|event| self.handle_event(event));
                 }
                 Some(turn) = self.sources.next(), if is_idle => {
                     if let Some((source, message)) = turn {
@@ -199,17 +202,17 @@ impl Service {
                         self.sources.push(source.turn());
                     }
                 }
-                () = delivered(&mut self.delivering) => self.deliver_next(),
+                Some(()) = OptionFuture::from(self.delivering.as_mut()) => self.deliver_next(),
                 next = OutboxReader::next_of(&mut self.reader), if is_idle => match next {
-                    session::OutboxItem::Event(_, message) => self.unsent.push(message),
-                    session::OutboxItem::Closed => self.reader = None,
-                    session::OutboxItem::Overtaken => {
+                    OutboxItem::Event(_, message) => self.unsent.push(message),
+                    OutboxItem::Closed => self.reader = None,
+                    OutboxItem::Overflow => {
                         tracing::warn!("client on a pipe disconnected: the client does not read its messages as fast as they arrive");
-                        return PipeEnd::Overtaken;
+                        return PipeEnd::Overflow;
                     }
                 },
                 () = stop.cancelled(), if end.is_none() => end = Some(PipeEnd::Stopped),
-                () = farewell(gone_at) => return PipeEnd::Gone,
+                () = sleep_until(close_at) => return PipeEnd::Disconnected,
             }
         }
     }
@@ -234,7 +237,7 @@ impl Service {
     }
 }
 
-impl Source {
+impl MessageSource {
     /// Advances to the next message.
     fn turn(mut self) -> Turn {
         Box::pin(async move {
@@ -249,21 +252,5 @@ impl Source {
             };
             Some((self, message))
         })
-    }
-}
-
-/// Waits until the current delivery to a server is complete; forever if there is none.
-async fn delivered(delivering: &mut Option<BoxFuture<'static, ()>>) {
-    match delivering {
-        Some(delivering) => delivering.await,
-        None => future::pending().await,
-    }
-}
-
-/// Waits until the time limit after the client's disconnect; forever without a disconnect.
-async fn farewell(gone_at: Option<Instant>) {
-    match gone_at {
-        Some(gone_at) => time::sleep_until(gone_at + defaults::PIPE_FAREWELL).await,
-        None => future::pending().await,
     }
 }

@@ -21,13 +21,10 @@ pub(super) type ClientStream =
 /// The reason why a connection failed before its first request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AcceptError {
-    /// The handshake took too long or never started.
     #[error("the TLS handshake did not complete within {} s", defaults::HANDSHAKE_TIMEOUT.as_secs())]
-    Late,
-    /// The client speaks plain HTTP.
+    Timeout,
     #[error("the client sent plain HTTP to a port that expects TLS (`https://`)")]
     PlainHttp,
-    /// The client rejected the handshake or disconnected.
     #[error("the TLS handshake failed")]
     Failed(#[source] io::Error),
 }
@@ -47,7 +44,7 @@ pub(super) async fn shake_hands(
     identity: &TlsIdentity,
     write_timeout: Duration,
 ) -> Result<ClientStream, AcceptError> {
-    let shaking = async {
+    let handshake = async {
         // Only peeked at, because rustls would answer plain HTTP with an alert.
         let mut first = [0];
         stream.peek(&mut first).await.map_err(AcceptError::Failed)?;
@@ -60,7 +57,7 @@ pub(super) async fn shake_hands(
         let stream = identity.shake_hands(stream).await.map_err(AcceptError::Failed)?;
         Ok(ClientStream::Right(Box::new(stream)))
     };
-    time::timeout(defaults::HANDSHAKE_TIMEOUT, shaking).await.unwrap_or(Err(AcceptError::Late))
+    time::timeout(defaults::HANDSHAKE_TIMEOUT, handshake).await.unwrap_or(Err(AcceptError::Timeout))
 }
 
 async fn refuse(mut stream: TcpStream) -> io::Result<()> {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::{
     capacity_holder::Account,
     config::defaults::{
-        WRONG_TOKEN_LOG_LINES_MAX, WRONG_TOKEN_LOG_PAUSE, WRONG_TOKEN_PATIENCE, WRONG_TOKEN_PAUSE,
+        WRONG_TOKEN_DELAY_MAX, WRONG_TOKEN_LOG_LINES_MAX, WRONG_TOKEN_LOG_PAUSE, WRONG_TOKEN_PAUSE,
         WRONG_TOKEN_SOURCES_MAX, WRONG_TOKENS_BURST,
     },
     peer_process::{ClientSocket, ConnectedClient},
@@ -39,7 +39,7 @@ pub(super) struct FailureVerdict {
     /// The delay before the refusal, or `None` if too many are waiting.
     pub(super) pause: Option<Duration>,
     /// The number of wrong tokens of the source to log now, including this one; 0 for no log line.
-    pub(super) n_told: u64,
+    pub(super) n_logged: u64,
 }
 
 /// The recent sources of wrong tokens.
@@ -53,11 +53,11 @@ pub(super) struct TokenFailures {
 #[derive(Debug)]
 struct Offender {
     /// The time at which the bucket is full again.
-    full: Instant,
+    full_at: Instant,
     seen: Instant,
-    /// The time of the last log line; `n_untold` counts the tokens since then.
-    told: Option<Instant>,
-    n_untold: u64,
+    /// The time of the last log line; `n_unlogged` counts the tokens since then.
+    logged_at: Option<Instant>,
+    n_unlogged: u64,
 }
 
 impl TokenSource {
@@ -100,31 +100,32 @@ impl TokenFailures {
             offenders.remove(&oldest.unwrap_or(source));
         }
         let known = offenders.entry(source).or_insert(Offender {
-            full: now,
+            full_at: now,
             seen: now,
-            told: None,
-            n_untold: 0,
+            logged_at: None,
+            n_unlogged: 0,
         });
         known.seen = now;
-        known.n_untold += 1;
+        known.n_unlogged += 1;
         let (since, n_lines) = match self.logged {
             Some((since, n_lines)) if now < since + WRONG_TOKEN_LOG_PAUSE => (since, n_lines),
             _ => (now, 0),
         };
-        let is_told = known.told.is_none_or(|told| now >= told + WRONG_TOKEN_LOG_PAUSE)
-            && n_lines < WRONG_TOKEN_LOG_LINES_MAX;
-        let n_told = if is_told { std::mem::take(&mut known.n_untold) } else { 0 };
-        if is_told {
-            known.told = Some(now);
+        let is_logged =
+            known.logged_at.is_none_or(|logged_at| now >= logged_at + WRONG_TOKEN_LOG_PAUSE)
+                && n_lines < WRONG_TOKEN_LOG_LINES_MAX;
+        let n_logged = if is_logged { std::mem::take(&mut known.n_unlogged) } else { 0 };
+        if is_logged {
+            known.logged_at = Some(now);
             self.logged = Some((since, n_lines + 1));
         }
-        let full = known.full.max(now) + WRONG_TOKEN_PAUSE;
-        let pause = full.saturating_duration_since(now + WRONG_TOKENS_BURST * WRONG_TOKEN_PAUSE);
-        if pause > WRONG_TOKEN_PATIENCE {
-            return FailureVerdict { pause: None, n_told };
+        let full_at = known.full_at.max(now) + WRONG_TOKEN_PAUSE;
+        let pause = full_at.saturating_duration_since(now + WRONG_TOKENS_BURST * WRONG_TOKEN_PAUSE);
+        if pause > WRONG_TOKEN_DELAY_MAX {
+            return FailureVerdict { pause: None, n_logged };
         }
-        known.full = full;
-        FailureVerdict { pause: Some(pause), n_told }
+        known.full_at = full_at;
+        FailureVerdict { pause: Some(pause), n_logged }
     }
 }
 
@@ -135,49 +136,51 @@ mod tests {
     const ONE: TokenSource = TokenSource::User(1);
 
     #[tokio::test(start_paused = true)]
-    async fn a_source_of_wrong_tokens_is_slowed_and_told_of_and_no_other_is() {
-        let (mut denials, now) = (TokenFailures::default(), Instant::now());
-        let refused: Vec<_> = (0..3000).map(|_| denials.note_wrong_token(ONE, now)).collect();
-        let n_at_once = refused.iter().filter(|told| told.pause == Some(Duration::ZERO)).count();
-        let n_waiting = refused.iter().filter(|told| told.pause > Some(Duration::ZERO)).count();
+    async fn a_source_of_wrong_tokens_is_delayed_and_logged_and_others_are_not() {
+        let (mut failures, now) = (TokenFailures::default(), Instant::now());
+        let refused: Vec<_> = (0..3000).map(|_| failures.note_wrong_token(ONE, now)).collect();
+        let n_at_once =
+            refused.iter().filter(|verdict| verdict.pause == Some(Duration::ZERO)).count();
+        let n_waiting =
+            refused.iter().filter(|verdict| verdict.pause > Some(Duration::ZERO)).count();
         assert_eq!((n_at_once, n_waiting), (20, 5));
         assert_eq!(refused[20].pause, Some(WRONG_TOKEN_PAUSE));
-        assert_eq!(refused[24].pause, Some(WRONG_TOKEN_PATIENCE));
-        assert_eq!(refused[0].n_told, 1);
-        assert!(refused[1..].iter().all(|told| told.n_told == 0));
+        assert_eq!(refused[24].pause, Some(WRONG_TOKEN_DELAY_MAX));
+        assert_eq!(refused[0].n_logged, 1);
+        assert!(refused[1..].iter().all(|verdict| verdict.n_logged == 0));
 
         let other = TokenSource::Host("192.0.2.1".parse().expect("an address"));
         assert_eq!(
-            denials.note_wrong_token(other, now),
-            FailureVerdict { pause: Some(Duration::ZERO), n_told: 1 }
+            failures.note_wrong_token(other, now),
+            FailureVerdict { pause: Some(Duration::ZERO), n_logged: 1 }
         );
 
         let later = now + WRONG_TOKEN_LOG_PAUSE;
         assert_eq!(
-            denials.note_wrong_token(ONE, later),
-            FailureVerdict { pause: Some(Duration::ZERO), n_told: 3000 }
+            failures.note_wrong_token(ONE, later),
+            FailureVerdict { pause: Some(Duration::ZERO), n_logged: 3000 }
         );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_steady_stream_of_wrong_tokens_is_answered_once_a_second() {
-        let mut denials = TokenFailures::default();
+        let mut failures = TokenFailures::default();
         let start = Instant::now();
         let mut answered = 0;
         for tick in 0..1000 {
             let now = start + Duration::from_millis(100) * tick;
-            answered += u32::from(denials.note_wrong_token(ONE, now).pause.is_some());
+            answered += u32::from(failures.note_wrong_token(ONE, now).pause.is_some());
         }
         assert_eq!(answered, 20 + 5 + 99);
     }
 
     #[test]
-    fn many_sources_together_write_few_lines() {
-        let (mut denials, now) = (TokenFailures::default(), Instant::now());
+    fn many_sources_of_wrong_tokens_cause_few_log_lines() {
+        let (mut failures, now) = (TokenFailures::default(), Instant::now());
         let mut lines = |now| -> u32 {
-            let told =
-                (0..1000).map(|uid| denials.note_wrong_token(TokenSource::User(uid), now).n_told);
-            told.map(|n_told| u32::from(n_told > 0)).sum()
+            let verdict = (0..1000)
+                .map(|uid| failures.note_wrong_token(TokenSource::User(uid), now).n_logged);
+            verdict.map(|n_logged| u32::from(n_logged > 0)).sum()
         };
         assert_eq!(lines(now), WRONG_TOKEN_LOG_LINES_MAX);
         assert_eq!(lines(now + WRONG_TOKEN_LOG_PAUSE / 2), 0);
@@ -194,16 +197,16 @@ mod tests {
     }
 
     #[test]
-    fn the_sources_that_came_last_are_known() {
-        let (mut denials, now) = (TokenFailures::default(), Instant::now());
+    fn only_recent_sources_of_wrong_tokens_are_remembered() {
+        let (mut failures, now) = (TokenFailures::default(), Instant::now());
         for number in 0..2 * WRONG_TOKEN_SOURCES_MAX {
             let uid = u32::try_from(number).expect("small");
-            denials.note_wrong_token(
+            failures.note_wrong_token(
                 TokenSource::User(uid),
                 now + Duration::from_millis(u64::from(uid)),
             );
         }
-        assert_eq!(denials.offenders.len(), WRONG_TOKEN_SOURCES_MAX);
-        assert!(!denials.offenders.contains_key(&TokenSource::User(0)));
+        assert_eq!(failures.offenders.len(), WRONG_TOKEN_SOURCES_MAX);
+        assert!(!failures.offenders.contains_key(&TokenSource::User(0)));
     }
 }

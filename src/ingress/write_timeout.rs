@@ -18,21 +18,21 @@ use tokio::{
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     stream: S,
-    patience: Duration,
+    timeout: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 /// The error for a client that does not read.
 #[derive(Debug, thiserror::Error)]
 #[error("the client has not read its answer for {} s", .0.as_secs_f64())]
-struct Stalled(Duration);
+struct WriteTimedOut(Duration);
 
 impl<S> WriteTimeout<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, waiting: None }
+    pub(super) fn new(stream: S, timeout: Duration) -> Self {
+        Self { stream, timeout, waiting: None }
     }
 
-    fn watch(
+    fn limit(
         &mut self,
         written: Poll<io::Result<usize>>,
         context: &mut Context<'_>,
@@ -41,11 +41,11 @@ impl<S> WriteTimeout<S> {
             self.waiting = None;
             return written;
         }
-        let patience = self.patience;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(time::sleep(patience)));
+        let timeout = self.timeout;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(time::sleep(timeout)));
         match waiting.as_mut().poll(context) {
             Poll::Ready(()) => {
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, Stalled(patience))))
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, WriteTimedOut(timeout))))
             }
             Poll::Pending => Poll::Pending,
         }
@@ -69,7 +69,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch(written, context)
+        self.limit(written, context)
     }
 
     fn poll_write_vectored(
@@ -78,7 +78,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.watch(written, context)
+        self.limit(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_reads_slowly_is_served_and_one_that_does_not_is_cut_off() {
+    async fn a_slow_reader_is_served_and_a_client_that_does_not_read_is_disconnected() {
         let (ours, mut theirs) = tokio::io::duplex(8);
         let mut ours = WriteTimeout::new(ours, Duration::from_secs(30));
         let writing = async { ours.write_all(&[0; 64]).await };
@@ -114,7 +114,7 @@ mod tests {
         let (written, ()) = tokio::join!(writing, reading);
         written.expect("the rest fits");
 
-        let error = ours.write_all(&[0; 64]).await.expect_err("nobody reads");
+        let error = ours.write_all(&[0; 64]).await.expect_err("the client does not read");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(error.to_string(), "the client has not read its answer for 30 s");
     }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_limit_on_the_way_up_counts() {
+    fn the_lowest_limit_of_a_group_and_its_ancestors_counts() {
         let root = tempfile::tempdir().expect("a directory");
         let write = |path: &str, text: &str| {
             let path = root.path().join(path);

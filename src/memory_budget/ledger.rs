@@ -1,8 +1,8 @@
-//! The accounts of a memory budget: the bytes in use and the queues of waiting askers.
+//! The accounts of a memory budget: the bytes in use and the queues of waiters.
 //!
-//! Pure: the caller passes the decisions on to the askers. A waiting asker may hold bytes, such as
-//! the request for an answer. So it may wait only while an asker that does not wait holds bytes,
-//! which will be given back. If all bytes belong to waiting askers, the newest is refused.
+//! Pure: the caller passes the decisions on to the waiters. A waiter may hold bytes, such as the
+//! request for an answer. So it may wait only while another party holds bytes and does not wait: it
+//! will give them back. If all bytes belong to waiters, the newest is refused.
 //!
 //! No account can take everything. An account with more than a part of the budget leaves an equal
 //! part to accounts with less, and to bytes without an account:
@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::MemoryUsage;
 use crate::{capacity_holder::Account, config::defaults::MEMORY_KEPT_DIVISOR};
 
 /// The accounts of a memory budget.
@@ -27,9 +28,9 @@ pub(super) struct AccountLedger<A> {
     freed: u64,
     /// The bytes of each account that has any.
     shares: BTreeMap<Account, usize>,
-    /// The waiting askers of each account by ticket, the oldest first.
+    /// The waiters of each account by ticket, the oldest first.
     queues: BTreeMap<Option<Account>, BTreeMap<u64, Waiting<A>>>,
-    /// The bytes that all waiting askers hold.
+    /// The bytes that all waiters hold.
     waiters_hold: usize,
     n_tickets: u64,
 }
@@ -43,18 +44,18 @@ pub(super) struct LedgerTicket {
 
 #[derive(Debug)]
 struct Waiting<A> {
-    asker: A,
+    waiter: A,
     wanted: usize,
-    /// The bytes that the asker holds until its wait is over.
+    /// The bytes that the waiter holds until its wait is over.
     holds: usize,
 }
 
-/// A decision about a waiting asker.
+/// A decision about a waiter.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LedgerDecision<A> {
-    /// The asker got these bytes for this account.
+    /// The waiter got these bytes for this account.
     Granted(A, Option<Account>, usize),
-    /// The asker gets none of the bytes that it wanted for this account.
+    /// The waiter gets none of the bytes that it wanted for this account.
     Refused(A, Option<Account>, usize),
 }
 
@@ -95,10 +96,10 @@ impl<A> AccountLedger<A> {
         fits
     }
 
-    /// Queues `asker`, which holds `holds` bytes, for `wanted` more.
+    /// Queues `waiter`, which holds `holds` bytes, for `wanted` more.
     pub(super) fn wait(
         &mut self,
-        asker: A,
+        waiter: A,
         account: Option<Account>,
         wanted: usize,
         holds: usize,
@@ -107,7 +108,7 @@ impl<A> AccountLedger<A> {
         self.n_tickets += 1;
         self.waiters_hold += holds;
         let queue = self.queues.entry(account).or_default();
-        queue.insert(ticket.number, Waiting { asker, wanted, holds });
+        queue.insert(ticket.number, Waiting { waiter, wanted, holds });
         (ticket, self.decide())
     }
 
@@ -127,13 +128,13 @@ impl<A> AccountLedger<A> {
         if let Some(account) = account {
             self.take_from_share(account, n_bytes);
         }
-        self.decide_if_asked()
+        self.decide_if_awaited()
     }
 
     /// Stops counting these bytes for `account`.
     pub(super) fn release(&mut self, account: Account, n_bytes: usize) -> Vec<LedgerDecision<A>> {
         self.take_from_share(account, n_bytes);
-        self.decide_if_asked()
+        self.decide_if_awaited()
     }
 
     fn add_to_share(&mut self, account: Option<Account>, n_bytes: usize) {
@@ -157,7 +158,7 @@ impl<A> AccountLedger<A> {
         if self.share(account).saturating_add(wanted) <= kept { self.max } else { self.max - kept }
     }
 
-    fn decide_if_asked(&mut self) -> Vec<LedgerDecision<A>> {
+    fn decide_if_awaited(&mut self) -> Vec<LedgerDecision<A>> {
         if self.has_waiters() { self.decide() } else { Vec::new() }
     }
 
@@ -172,9 +173,14 @@ impl<A> AccountLedger<A> {
         self.n_refused += 1;
     }
 
-    /// Returns the bytes in use, their peak, the size of the budget, and the number of refusals.
-    pub(super) fn figures(&self) -> (usize, usize, usize, u64) {
-        (self.used, self.peak, self.max, self.n_refused)
+    /// Returns the figures for status output.
+    pub(super) fn usage(&self) -> MemoryUsage {
+        MemoryUsage {
+            used_bytes: self.used,
+            peak_bytes: self.peak,
+            max_bytes: self.max,
+            refused: self.n_refused,
+        }
     }
 
     /// Returns the bytes of an account.
@@ -187,13 +193,13 @@ impl<A> AccountLedger<A> {
         self.freed
     }
 
-    /// Returns `true` if an asker waits.
+    /// Returns whether a party waits.
     pub(super) fn has_waiters(&self) -> bool {
         !self.queues.is_empty()
     }
 
-    /// Serves waiting askers while there is room: the oldest of each account, then those behind
-    /// each one that is served.
+    /// Serves waiters while there is room: the oldest of each account, then the next one behind
+    /// each served one.
     fn decide(&mut self) -> Vec<LedgerDecision<A>> {
         let mut decisions = Vec::new();
         let mut heads: BTreeSet<LedgerTicket> =
@@ -204,26 +210,26 @@ impl<A> AccountLedger<A> {
             let bound = self.bound(account, wanted);
             let is_possible = wanted <= bound;
             if is_possible && !self.take(account, wanted) {
-                // This asker is next: bytes that are given back are reserved for it.
+                // This waiter is next: bytes that are given back are reserved for it.
                 if bound == self.max {
                     break;
                 }
-                // Its account has much already, so askers of other accounts do not wait for it.
+                // Its account has much already, so waiters of other accounts do not wait for it.
                 // Those of the same account do, and are served in order.
                 continue;
             }
-            let Some(Waiting { asker, .. }) = self.leave(ticket) else { continue };
+            let Some(Waiting { waiter, .. }) = self.leave(ticket) else { continue };
             heads.extend(self.head(account));
             decisions.push(match is_possible {
-                true => LedgerDecision::Granted(asker, account, wanted),
-                false => LedgerDecision::Refused(asker, account, wanted),
+                true => LedgerDecision::Granted(waiter, account, wanted),
+                false => LedgerDecision::Refused(waiter, account, wanted),
             });
         }
         while self.waiters_hold >= self.used
             && let Some(newest) = self.newest()
-            && let Some(Waiting { asker, wanted, .. }) = self.leave(newest)
+            && let Some(Waiting { waiter, wanted, .. }) = self.leave(newest)
         {
-            decisions.push(LedgerDecision::Refused(asker, newest.account, wanted));
+            decisions.push(LedgerDecision::Refused(waiter, newest.account, wanted));
         }
         decisions
     }

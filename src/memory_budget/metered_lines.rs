@@ -35,17 +35,13 @@ pub enum MeteredLine {
 impl MeteredLines {
     /// Returns a framer that refuses lines over `length_max` bytes.
     pub fn new(length_max: usize) -> Self {
-        Self::counted_for(None, length_max)
+        let (lines, held) = (LineDecoder::new(length_max), MemoryReservation::default());
+        Self { lines, held, refused: None, length_max }
     }
 
     /// Returns a framer for the lines of a client, which count for its account.
     pub fn of(account: Account, length_max: usize) -> Self {
-        Self::counted_for(Some(account), length_max)
-    }
-
-    fn counted_for(account: Option<Account>, length_max: usize) -> Self {
-        let (lines, held) = (LineDecoder::new(length_max), MemoryReservation::of(account));
-        Self { lines, held, refused: None, length_max }
+        Self { held: MemoryReservation::of(Some(account)), ..Self::new(length_max) }
     }
 
     /// Returns the buffer to read more bytes into, with room for about `n_bytes`.

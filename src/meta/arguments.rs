@@ -16,6 +16,7 @@ use field_reader::FieldReader;
 pub use keyword_arguments::{BackendKind, DetailLevel};
 
 use super::{
+    chain::ChainIncludes,
     definitions::MetaTool,
     field_selection::FieldSelection,
     tool_id::{RequestedTool, ToolId},
@@ -76,10 +77,8 @@ pub enum MetaArguments {
     RunChain {
         /// The steps, in the order to run them; never empty.
         steps: Vec<StepArguments>,
-        /// `true` to add the server that ran each step.
-        include_backends: bool,
-        /// `true` to add the definition of each tool.
-        include_tools: bool,
+        /// The additions to the results.
+        includes: ChainIncludes,
     },
     /// The arguments of `execute_code`.
     ExecuteCode {
@@ -220,8 +219,10 @@ impl MetaArguments {
             MetaTool::RunTool => Self::RunTool(RunArguments::read(&fields)?),
             MetaTool::RunChain => Self::RunChain {
                 steps: steps(&fields)?,
-                include_backends: fields.flag("include_backends", true)?,
-                include_tools: fields.flag("include_tools", false)?,
+                includes: ChainIncludes {
+                    backends: fields.flag("include_backends", true)?,
+                    tools: fields.flag("include_tools", false)?,
+                },
             },
             MetaTool::ExecuteCode => Self::ExecuteCode {
                 language: fields.required("language")?,
@@ -300,9 +301,8 @@ fn count(
     min: usize,
     max: usize,
 ) -> Result<Option<usize>, ArgumentError> {
-    let bounds = (i64::try_from(min).unwrap_or(0), i64::try_from(max).unwrap_or(i64::MAX));
-    let found = fields.integer(name)?.map(|found| found.clamp(bounds.0, bounds.1));
-    Ok(found.and_then(|found| usize::try_from(found).ok()))
+    let found = fields.integer(name)?.map(|found| usize::try_from(found.max(0)).unwrap_or(max));
+    Ok(found.map(|found| found.clamp(min, max)))
 }
 
 /// Reads a duration in milliseconds, from 1 to `max`.

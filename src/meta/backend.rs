@@ -1,21 +1,11 @@
 //! The backends that run tools.
 
-use serde::Serialize;
+use serde_json::json;
 
 /// The kind of every tool's backend: an MCP server.
 pub const BACKEND_KIND: &str = "mcp";
 
-/// The backend that ran a tool.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MetaBackend<'a> {
-    kind: &'static str,
-    server_name: &'a str,
-}
-
-impl<'a> MetaBackend<'a> {
-    /// Returns the backend for the server `name`.
-    pub fn of(name: &'a str) -> Self {
-        Self { kind: BACKEND_KIND, server_name: name }
-    }
+/// Returns the backend for the tools of a server, as JSON text.
+pub fn backend_of(server: &str) -> String {
+    json!({ "kind": BACKEND_KIND, "serverName": server }).to_string()
 }

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_is_the_structured_one_or_the_text() {
+    fn the_value_of_a_result_is_its_structured_content_or_its_text() {
         let text = r#""content":[{"type":"text","text":"{\"a\":1e400}"},{"type":"image"}]"#;
         for (result, expected) in [
             (format!(r#"{{{text},"structuredContent":{{"b": 2}}}}"#), r#"{"b": 2}"#),
@@ -109,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_what_the_tool_says() {
+    fn a_failure_has_the_text_of_the_tool() {
         let failed = r#"{"content":[{"type":"text","text":"no such branch"}],"isError":true}"#;
         for (result, code, said) in [
             (failed, ErrorCode::ExecutionFailed, "no such branch"),
-            (r#"{"isError":true}"#, ErrorCode::ExecutionFailed, "does not say why"),
-            ("[]", ErrorCode::ValidationOutput, "no result"),
-            ("", ErrorCode::ValidationOutput, "no result"),
+            (r#"{"isError":true}"#, ErrorCode::ExecutionFailed, "without a message"),
+            ("[]", ErrorCode::ValidationOutput, "not a tool result"),
+            ("", ErrorCode::ValidationOutput, "not a tool result"),
         ] {
             match ToolOutcome::read("git", result) {
                 ToolOutcome::Failed(error) if error.code == code => {
@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_is_json(text in ".{0,60}") {
+        fn the_value_of_a_result_is_always_json(text in ".{0,60}") {
             drop(ToolOutcome::read("git", &text));
             let result = serde_json::json!({ "content": [{ "type": "text", "text": text }] });
             let found = value(&result.to_string());

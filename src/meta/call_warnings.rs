@@ -20,7 +20,7 @@ impl fmt::Display for ToolWarning {
         f.write_str(match self {
             Self::Destructive => "it may delete or overwrite something",
             Self::NotIdempotent => {
-                "to run it twice may do more than to run it once: its server does not rule that out"
+                "a second call may have another effect: its server does not declare it idempotent"
             }
             Self::NotReadOnly => "it changes something",
         })
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_warned_of_as_its_server_declares() {
+    fn warnings_follow_the_declarations_of_the_server() {
         use ToolWarning::{Destructive, NotIdempotent, NotReadOnly};
         for (annotations, expected) in [
             (r#"{"readOnlyHint":true}"#, &[][..]),

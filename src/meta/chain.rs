@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     arguments::StepArguments,
-    backend::MetaBackend,
+    backend::backend_of,
     call_outcome::ToolOutcome,
     definitions::MetaTool,
     error::{ErrorCode, ErrorObject},
@@ -30,7 +30,7 @@ const PREVIOUS: &str = "previous";
 pub struct ToolChain {
     steps: Vec<StepArguments>,
     includes: ChainIncludes,
-    done: Vec<Done>,
+    done: Vec<StepResult>,
 }
 
 /// The additions to the results of the steps.
@@ -44,7 +44,7 @@ pub struct ChainIncludes {
 
 /// The error for a chain with too many steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{n_steps} steps are more than the {steps_max} of a chain")]
+#[error("a chain has at most {steps_max} steps, not {n_steps}")]
 pub struct TooManySteps {
     n_steps: usize,
     steps_max: usize,
@@ -53,7 +53,7 @@ pub struct TooManySteps {
 impl TooManySteps {
     /// Returns the error as the model sees it.
     pub fn to_error(self) -> ErrorObject {
-        let remedy = "Run the first of them, then the others in another chain.";
+        let remedy = "Run the first steps, then the others in another chain.";
         ErrorObject::new(ErrorCode::ValidationInput, self.to_string(), remedy)
             .during(MetaTool::RunChain)
             .detail("reason", json!("too_many_steps"))
@@ -83,17 +83,6 @@ pub struct StepResult {
     pub warning: Option<String>,
 }
 
-#[derive(Clone, Debug)]
-struct Done {
-    tool_id: String,
-    server: Option<String>,
-    definition: Option<String>,
-    /// The value, as JSON text.
-    structured: Option<String>,
-    warning: Option<String>,
-    error: Option<ErrorObject>,
-}
-
 impl ToolChain {
     /// Returns a chain of `steps`, at most `steps_max`.
     ///
@@ -118,23 +107,33 @@ impl ToolChain {
 
     /// Returns the progress of the chain.
     pub fn progress(&self) -> ProgressReport {
-        let message = match self.done.last() {
+        let message = match self.done.last().map(|done| &done.outcome) {
             None => "started",
-            Some(Done { error: None, .. }) => "step_completed",
-            Some(Done { error: Some(_), .. }) => "step_error",
+            Some(ToolOutcome::Value(_)) => "step_completed",
+            Some(ToolOutcome::Failed(_)) => "step_error",
         };
         ProgressReport { done: self.done.len(), total: self.steps.len(), message }
     }
 
     /// Returns the arguments of the step to run now, if any.
     fn current(&self) -> Option<&StepArguments> {
-        let is_over = self.done.last().is_some_and(|done| done.error.is_some());
-        self.steps.get(self.done.len()).filter(|_| !is_over)
+        self.steps.get(self.done.len()).filter(|_| self.failure().is_none())
+    }
+
+    /// Returns the error of the last step, if it failed.
+    fn failure(&self) -> Option<&ErrorObject> {
+        match &self.done.last()?.outcome {
+            ToolOutcome::Failed(error) => Some(error),
+            ToolOutcome::Value(_) => None,
+        }
     }
 
     /// Returns the structured value of the last step that succeeded, as JSON text.
-    fn last(&self) -> Option<&str> {
-        self.done.iter().rev().find_map(|done| done.structured.as_deref())
+    fn last_value(&self) -> Option<&str> {
+        self.done.iter().rev().find_map(|done| match &done.outcome {
+            ToolOutcome::Value(value) => Some(value.as_str()),
+            ToolOutcome::Failed(_) => None,
+        })
     }
 
     /// Returns the tool of the step to run now, if any.
@@ -145,7 +144,7 @@ impl ToolChain {
     /// Returns the step to run now, if any.
     pub fn next(&self) -> Option<ChainStep> {
         let step = self.current()?;
-        let args = match (self.last(), step.use_previous) {
+        let args = match (self.last_value(), step.use_previous) {
             (Some(previous), true) => {
                 let mut args = ObjectMembers::read(&step.args).unwrap_or_default();
                 args.set(PREVIOUS, previous);
@@ -157,25 +156,14 @@ impl ToolChain {
     }
 
     /// Records the result of the current step.
-    pub fn record_result(&mut self, ran: StepResult) {
-        let index = self.done.len();
-        let Some(step) = self.current() else { return };
-        let shown = redact::cut(&step.tool.tool, defaults::SUGGESTION_BYTES_MAX);
-        let mut done = Done {
-            tool_id: ran.id.as_ref().map_or_else(|| shown.to_owned(), ToolId::to_string),
-            server: ran.id.map(|id| id.server),
-            definition: ran.definition,
-            structured: None,
-            warning: ran.warning,
-            error: None,
-        };
-        match ran.outcome {
-            ToolOutcome::Value(value) => done.structured = Some(value),
-            ToolOutcome::Failed(error) => {
-                done.error = Some(ErrorObject { step_index: Some(index), ..*error });
-            }
+    pub fn record_result(&mut self, mut result: StepResult) {
+        if self.current().is_none() {
+            return;
         }
-        self.done.push(done);
+        if let ToolOutcome::Failed(error) = &mut result.outcome {
+            error.step_index = Some(self.done.len());
+        }
+        self.done.push(result);
     }
 
     /// Returns the result of the chain, JSON text. If the values do not fit into `bytes_max`
@@ -183,14 +171,13 @@ impl ToolChain {
     pub fn to_result(&self, bytes_max: usize) -> String {
         let share = bytes_max / self.done.len().saturating_add(1);
         let results: Vec<String> =
-            self.done.iter().map(|done| done.to_json(self.includes, share)).collect();
+            (0..self.done.len()).map(|index| self.step_result(index, share)).collect();
         let mut structured = ObjectMembers::default();
         structured.set("results", format!("[{}]", results.join(",")));
-        if let Some(last) = self.last() {
+        if let Some(last) = self.last_value() {
             structured.set("final", fitted(last, share));
         }
-        let error = self.done.last().and_then(|done| Some((done, done.error.as_ref()?)));
-        let error = error.map(|(done, cause)| self.error(done, cause));
+        let error = self.failure().map(|cause| self.error(cause));
         let mut blocks = Vec::new();
         if let Some(error) = &error {
             blocks.push(result_document::text_block(&error.text()));
@@ -205,19 +192,15 @@ impl ToolChain {
     }
 
     /// Returns the error of a chain after its last step failed.
-    fn error(&self, done: &Done, cause: &ErrorObject) -> ErrorObject {
+    fn error(&self, cause: &ErrorObject) -> ErrorObject {
         let index = self.done.len() - 1;
-        let number = index + 1;
-        let message = format!(
-            "step {number} of {}, `{}`, has failed: {}",
-            self.steps.len(),
-            done.tool_id,
-            cause.text()
-        );
+        let tool_id = self.tool_id(index);
+        let (number, n_steps, text) = (index + 1, self.steps.len(), cause.text());
+        let message = format!("step {number} of {n_steps}, `{tool_id}`, failed: {text}");
         let mut error = ErrorObject::new(ErrorCode::ChainStepFailed, message, "")
             .during(MetaTool::RunChain)
             .detail("cause_code", json!(cause.code));
-        error.tool_id = Some(done.tool_id.clone());
+        error.tool_id = Some(tool_id);
         error.step_index = Some(index);
         if let Some(op) = cause.op {
             error = error.detail("cause_op", json!(op));
@@ -227,25 +210,32 @@ impl ToolChain {
         }
         error
     }
-}
 
-impl Done {
-    fn to_json(&self, includes: ChainIncludes, bytes_max: usize) -> String {
+    /// Returns the id of the tool of a step that ran; without one, its name in the request.
+    fn tool_id(&self, index: usize) -> String {
+        let name = &self.steps[index].tool.tool;
+        let name = || redact::cut(name, defaults::SUGGESTION_BYTES_MAX).to_owned();
+        self.done[index].id.as_ref().map_or_else(name, ToolId::to_string)
+    }
+
+    /// Returns the result of a step that ran, as JSON text.
+    fn step_result(&self, index: usize, bytes_max: usize) -> String {
+        let done = &self.done[index];
         let mut members = ObjectMembers::default();
-        members.set("tool_id", Value::from(self.tool_id.as_str()).to_string());
-        if let Some(value) = &self.structured {
+        members.set("tool_id", Value::from(self.tool_id(index)).to_string());
+        if let ToolOutcome::Value(value) = &done.outcome {
             members.set("structured", fitted(value, bytes_max));
         }
-        if let Some(server) = self.server.as_ref().filter(|_| includes.backends) {
-            members.set("backend", json!(MetaBackend::of(server)).to_string());
+        if let Some(id) = done.id.as_ref().filter(|_| self.includes.backends) {
+            members.set("backend", backend_of(&id.server));
         }
-        if let Some(definition) = self.definition.as_ref().filter(|_| includes.tools) {
+        if let Some(definition) = done.definition.as_ref().filter(|_| self.includes.tools) {
             members.set("tool", definition.as_str());
         }
-        if let Some(warning) = &self.warning {
+        if let Some(warning) = &done.warning {
             members.set("warning", json!(warning).to_string());
         }
-        if let Some(error) = &self.error {
+        if let ToolOutcome::Failed(error) = &done.outcome {
             members.set("error", json!(error).to_string());
         }
         members.to_string()
@@ -259,9 +249,8 @@ fn fitted(value: &str, bytes_max: usize) -> String {
     }
     let shown = result_document::head(value, bytes_max);
     let left_out = value.len() - shown.len();
-    let words =
-        format!("{shown}\n[… {left_out} bytes left out: run this step alone for all of it]");
-    Value::from(words).to_string()
+    let note = "run this step alone to get the whole value";
+    Value::from(format!("{shown}\n[… {left_out} bytes left out: {note}]")).to_string()
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The cursors of searches: the position of the next page, and the question it belongs to.
 //!
 //! A cursor is valid only for the same question to the same catalog. In another list, the same
-//! position is another item, so that a client would miss items or see them twice. The text is
-//! opaque.
+//! position is another item, so a client would miss items or see them twice. Its text is opaque.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -17,40 +16,35 @@ pub struct CursorScope(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
     /// metamcp did not create it.
-    #[error("it is none that was given out here")]
+    #[error("metamcp did not issue it")]
     Broken,
-    /// It belongs to another question.
-    #[error("it belongs to another question")]
+    /// It belongs to another request.
+    #[error("it belongs to a request with other arguments")]
     Foreign,
     /// Its list has changed since.
-    #[error("the tools have changed since")]
+    #[error("the tools have changed since metamcp issued it")]
     Stale,
     /// Its result is no longer kept.
-    #[error("the result is kept no longer")]
+    #[error("its result has expired")]
     Expired,
 }
 
 impl CursorError {
-    /// Returns the stable name of the error.
-    pub fn code(self) -> &'static str {
-        "INVALID_CURSOR"
-    }
-
-    /// Returns what the caller can do about it.
+    /// Returns the remedy for the caller.
     pub fn hint(self) -> &'static str {
         match self {
-            Self::Broken => "Copy `nextCursor` as it is, or leave `cursor` out to begin anew.",
+            Self::Broken => "Copy `nextCursor` exactly, or leave `cursor` out to start again.",
             Self::Foreign => {
-                "Repeat everything but `cursor` as it was, or leave `cursor` out to begin anew."
+                "Repeat the other arguments unchanged, or leave `cursor` out to start again."
             }
-            Self::Stale => "Leave `cursor` out: search again.",
-            Self::Expired => "Leave `cursor` out: call the tool again.",
+            Self::Stale => "Leave `cursor` out and search again.",
+            Self::Expired => "Leave `cursor` out and call the tool again.",
         }
     }
 
     /// Returns the error as a client sees it.
     pub fn to_rpc(self) -> RpcError {
-        RpcError::new(INVALID_PARAMS, self.code(), format!("invalid cursor: {self}"))
+        RpcError::new(INVALID_PARAMS, "INVALID_CURSOR", format!("invalid cursor: {self}"))
             .suggest(self.hint())
     }
 }
@@ -64,9 +58,9 @@ impl CursorScope {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
-        let mut mark = [0; 8];
-        mark.copy_from_slice(&hash.finalize()[..8]);
-        Self(u64::from_le_bytes(mark))
+        let mut digest = [0; 8];
+        digest.copy_from_slice(&hash.finalize()[..8]);
+        Self(u64::from_le_bytes(digest))
     }
 
     /// Returns the cursor of the page that begins at `offset` in the catalog `generation`.
@@ -81,11 +75,11 @@ impl CursorScope {
     ///
     /// [`CursorError`] if it is invalid, or of another question or another `generation`.
     pub fn offset(self, generation: u64, cursor: &str) -> Result<usize, CursorError> {
-        let (of_generation, offset, mark) = read(cursor).ok_or(CursorError::Broken)?;
-        if mark != self.0 {
+        let (issued_in, offset, scope) = read(cursor).ok_or(CursorError::Broken)?;
+        if scope != self.0 {
             return Err(CursorError::Foreign);
         }
-        if of_generation != generation {
+        if issued_in != generation {
             return Err(CursorError::Stale);
         }
         usize::try_from(offset).map_err(|_| CursorError::Broken)
@@ -107,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_good_for_its_question_and_its_catalog_only() {
+    fn a_cursor_is_valid_only_for_its_question_and_its_catalog() {
         let question = CursorScope::new(&["log", "git"]);
         let cursor = question.cursor(7, 20);
         assert_eq!(question.offset(7, &cursor), Ok(20));
@@ -122,27 +116,27 @@ mod tests {
     }
 
     #[test]
-    fn one_that_leads_nowhere_says_what_to_do() {
+    fn an_invalid_cursor_has_a_remedy() {
         let all =
             [CursorError::Broken, CursorError::Foreign, CursorError::Stale, CursorError::Expired];
         for error in all {
-            let told = error.to_rpc();
-            assert_eq!((told.code, told.name), (INVALID_PARAMS, "INVALID_CURSOR"));
-            assert!(told.message.starts_with("invalid cursor"), "{}", told.message);
-            assert!(told.suggestion.is_some_and(|hint| hint.contains("cursor")));
+            let error = error.to_rpc();
+            assert_eq!((error.code, error.name), (INVALID_PARAMS, "INVALID_CURSOR"));
+            assert!(error.message.starts_with("invalid cursor"), "{}", error.message);
+            assert!(error.suggestion.is_some_and(|hint| hint.contains("cursor")));
         }
     }
 
     proptest! {
         #[test]
-        fn a_cursor_comes_back(generation: u64, offset: u32, part in ".{0,20}") {
+        fn a_cursor_returns_its_offset(generation: u64, offset: u32, part in ".{0,20}") {
             let question = CursorScope::new(&[&part]);
             let cursor = question.cursor(generation, offset as usize);
             prop_assert_eq!(question.offset(generation, &cursor), Ok(offset as usize));
         }
 
         #[test]
-        fn no_text_is_too_odd(text in ".{0,40}") {
+        fn any_other_text_is_an_invalid_cursor(text in ".{0,40}") {
             prop_assert!(CursorScope::new(&[]).offset(0, &text).is_err());
         }
     }

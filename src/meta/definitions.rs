@@ -5,21 +5,15 @@
 //! `mcp_call` has no output schema, since it passes on the answer of any tool. With a schema,
 //! clients would reject answers without a structured value.
 //!
-//! The core set, which every client of the view always has in its context, is 3,998 bytes. That is
-//! 944 tokens of `o200k_base`, 932 of `cl100k_base` and 949 of Claude's published tokenizer.
+//! The core set, which every client of the view always has in its context, is 3,945 bytes. That is
+//! 925 tokens of `o200k_base`, 913 of `cl100k_base` and 930 of Claude's published tokenizer.
 
 use std::sync::LazyLock;
 
-use crate::protocol::list_page::{ListItem, ListKind, ListPage};
-
-/// A set of meta tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetaToolSet {
-    /// `mcp_discover`, `mcp_provision`, `mcp_call`; and `mcp_execute`, which is not listed.
-    Core,
-    /// `search_tools` and the other names of metatools, for the same operations.
-    Metatools,
-}
+use crate::{
+    config::ToolSet,
+    protocol::list_page::{ListItem, ListKind, ListPage},
+};
 
 /// A meta tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +44,7 @@ pub enum MetaTool {
     ExecuteCode,
 }
 
-impl MetaToolSet {
+impl ToolSet {
     /// Returns its tools in the order of listing, including the unlisted ones.
     pub fn tools(self) -> &'static [MetaTool] {
         match self {
@@ -101,28 +95,21 @@ impl MetaTool {
     }
 
     /// Returns the tool called `name` in `sets`.
-    pub fn named(name: &str, sets: &[MetaToolSet]) -> Option<Self> {
+    pub fn named(name: &str, sets: &[ToolSet]) -> Option<Self> {
         let mut all = sets.iter().flat_map(|set| set.tools());
         all.find(|tool| tool.name() == name).copied()
     }
 
     /// Returns the set that it belongs to.
-    pub fn set(self) -> MetaToolSet {
-        match self {
-            Self::Discover | Self::Provision | Self::Call | Self::Execute => MetaToolSet::Core,
-            Self::SearchTools
-            | Self::ListNamespaces
-            | Self::ListTools
-            | Self::DescribeTool
-            | Self::ListToolExamples
-            | Self::RunTool
-            | Self::RunChain
-            | Self::ExecuteCode => MetaToolSet::Metatools,
+    pub fn set(self) -> ToolSet {
+        match ToolSet::Core.tools().contains(&self) {
+            true => ToolSet::Core,
+            false => ToolSet::Metatools,
         }
     }
 
-    /// Returns whether clients see it. Code cannot be run yet: a model that knows such a tool gets
-    /// an error that says so, and others do not see it.
+    /// Returns whether clients see it. metamcp cannot run code yet: a model that calls such a tool
+    /// gets an error.
     fn is_listed(self) -> bool {
         !matches!(self, Self::Execute | Self::ExecuteCode)
     }
@@ -134,13 +121,13 @@ impl MetaTool {
     }
 }
 
-/// The end of a definition that stays in view of models if their client searches tools itself.
+/// The end of a definition that models always see, even if their client searches tools itself.
 ///
 /// Source: Claude Code, tool search of MCP servers; other clients ignore it.
 const ALWAYS_LOADED: &str = r#","_meta":{"anthropic/alwaysLoad":true}}"#;
 
 /// Returns the listed ones of `tools` as the result of `tools/list`, JSON text. With `always_load`,
-/// they stay in view.
+/// models always see them.
 pub fn list(tools: impl IntoIterator<Item = MetaTool>, always_load: bool) -> String {
     let definitions = tools.into_iter().filter(|tool| tool.is_listed()).map(MetaTool::definition);
     let definitions: Vec<String> = definitions
@@ -153,13 +140,13 @@ pub fn list(tools: impl IntoIterator<Item = MetaTool>, always_load: bool) -> Str
 }
 
 fn read(file: &str) -> Vec<ListItem> {
-    let page = format!(r#"{{"tools":{}}}"#, without_layout(file));
+    let page = format!(r#"{{"tools":{}}}"#, without_white_space(file));
     // A broken file would have no tools, which the tests detect.
     ListPage::read(ListKind::Tools, &page).unwrap_or_default().items
 }
 
 /// Returns JSON text without white space between its parts.
-fn without_layout(json: &str) -> String {
+fn without_white_space(json: &str) -> String {
     let (mut is_string, mut is_escaped) = (false, false);
     json.chars()
         .filter(|found| {

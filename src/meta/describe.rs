@@ -1,7 +1,7 @@
 //! The description of a tool for a model: in a sentence, with its schema, or in full.
 //!
-//! A definition is JSON text from a server. A short part is shown in full. Of a long part the
-//! beginning is shown, with a mark that there is more.
+//! A definition is JSON text from a server. A short part is shown in full, and a long part is cut,
+//! with a mark at its end.
 //!
 //! In metamcp's own fields, characters that move, turn or hide text become spaces. Names stay,
 //! since a call needs them. Schemas and whole definitions stay, too: they are requested as the
@@ -47,16 +47,23 @@ impl<'a> DescribedTool<'a> {
         Self { id, definition, members }
     }
 
-    /// Returns the server's description of it, or else its title.
-    fn description(&self) -> String {
-        let said = self.members.string("description").filter(|text| !text.trim().is_empty());
-        said.or_else(|| self.title()).unwrap_or_default()
+    fn annotations(&self) -> ObjectMembers<'_> {
+        self.members.get("annotations").and_then(ObjectMembers::read).unwrap_or_default()
     }
 
-    fn title(&self) -> Option<String> {
-        let annotated =
-            self.members.get("annotations").and_then(ObjectMembers::read).unwrap_or_default();
-        self.members.string("title").or_else(|| annotated.string("title"))
+    fn input_schema(&self) -> Value {
+        let schema = self.members.get("inputSchema").unwrap_or("{}");
+        serde_json::from_str(schema).unwrap_or_default()
+    }
+
+    /// Returns the server's description of it, or else its title.
+    fn description(&self) -> String {
+        let description = self.members.string("description");
+        description
+            .filter(|text| !text.trim().is_empty())
+            .or_else(|| self.members.string("title"))
+            .or_else(|| self.annotations().string("title"))
+            .unwrap_or_default()
     }
 
     /// Returns its description, shortened to one line.
@@ -77,32 +84,24 @@ impl<'a> DescribedTool<'a> {
 
     /// Returns a summary of its arguments: the required ones, their defaults and their types.
     pub fn schema_info(&self) -> Value {
-        let schema = self.members.get("inputSchema").unwrap_or("{}");
-        let schema: Value = serde_json::from_str(schema).unwrap_or_default();
+        let schema = self.input_schema();
         let (mut defaults, mut types) = (Map::new(), Map::new());
         let properties = schema["properties"].as_object().into_iter().flatten();
         for (name, property) in properties.take(EXAMPLE_VALUES_MAX) {
-            let default = property.get("default");
-            if let Some(default) =
-                default.filter(|value| value.to_string().len() <= EXAMPLE_CHARS_MAX)
-            {
+            let is_short = |value: &&Value| value.to_string().len() <= EXAMPLE_CHARS_MAX;
+            if let Some(default) = property.get("default").filter(is_short) {
                 defaults.insert(name.clone(), default.clone());
             }
             types.insert(name.clone(), type_of(property).into());
         }
-        let required: Vec<&Value> = schema["required"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|name| name.is_string())
-            .collect();
+        let required = schema["required"].as_array().into_iter().flatten();
+        let required: Vec<&Value> = required.filter(|name| name.is_string()).collect();
         json!({ "required": required, "defaults": defaults, "types": types })
     }
 
     /// Returns the hints of its annotations, in words.
     pub fn tags(&self) -> Vec<&'static str> {
-        let hints =
-            self.members.get("annotations").and_then(ObjectMembers::read).unwrap_or_default();
+        let hints = self.annotations();
         let all = [
             ("readOnlyHint", "read-only"),
             ("destructiveHint", "destructive"),
@@ -149,14 +148,14 @@ impl<'a> DescribedTool<'a> {
     pub fn described(&self, detail: DetailLevel, examples_max: usize) -> String {
         let mut answer = ObjectMembers::default();
         answer.set("summary", quoted(&self.summary()));
-        match detail {
-            DetailLevel::Summary => {}
-            DetailLevel::Schema => self.add_schema(&mut answer),
-            DetailLevel::Full => {
-                self.add_schema(&mut answer);
-                answer.set("notes", quoted(&self.notes()));
-                answer.set("examples", json!(self.examples(examples_max)).to_string());
-            }
+        if detail != DetailLevel::Summary {
+            answer.set("tool", self.definition());
+            answer.set("schemaInfo", self.schema_info().to_string());
+            self.add_warnings(&mut answer);
+        }
+        if detail == DetailLevel::Full {
+            answer.set("notes", quoted(&self.notes()));
+            answer.set("examples", json!(self.examples(examples_max)).to_string());
         }
         answer.to_string()
     }
@@ -169,17 +168,11 @@ impl<'a> DescribedTool<'a> {
         }
         tool.set("inputSchema", self.schema());
         // The shape of an answer is visible in the answer.
-        tool.take("outputSchema");
-        tool.take("icons");
-        tool.take("_meta");
+        for name in ["outputSchema", "icons", "_meta"] {
+            tool.take(name);
+        }
         tool.set("description", quoted(&self.notes()));
         tool.to_string()
-    }
-
-    fn add_schema(&self, answer: &mut ObjectMembers<'_>) {
-        answer.set("tool", self.definition());
-        answer.set("schemaInfo", self.schema_info().to_string());
-        self.add_warnings(answer);
     }
 
     /// Adds the warnings for its caller, if there are any.
@@ -193,9 +186,7 @@ impl<'a> DescribedTool<'a> {
 
     /// Returns up to `max` examples of its arguments, derived from its schema.
     pub fn examples(&self, max: usize) -> Vec<ArgumentExample> {
-        let schema = self.members.get("inputSchema").unwrap_or("{}");
-        let schema: Value = serde_json::from_str(schema).unwrap_or_default();
-        examples(&schema, max)
+        examples(&self.input_schema(), max)
     }
 }
 

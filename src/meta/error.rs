@@ -5,7 +5,6 @@
 //! rest.
 
 mod failed_call;
-mod operator_error;
 
 use std::time::Duration;
 
@@ -22,8 +21,15 @@ use super::{
 use crate::{
     compute_pool::ComputeError,
     config::defaults,
-    protocol::{ObjectMembers, RpcError, json_array::RESULT_BLOCKS_MAX, rpc_error},
+    protocol::{
+        ObjectMembers, RpcError,
+        json_array::RESULT_BLOCKS_MAX,
+        rpc_error::{
+            INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, REQUEST_TIMEOUT,
+        },
+    },
     redact,
+    similar_names::did_you_mean,
 };
 
 /// The kind of a failure.
@@ -61,19 +67,7 @@ pub enum ErrorCode {
 impl ErrorCode {
     /// Returns whether the same call may succeed later, judged by the kind alone.
     fn is_retryable(self) -> bool {
-        match self {
-            Self::ExecutionFailed | Self::StreamFailed | Self::Internal => true,
-            Self::ToolNotFound
-            | Self::NoBackends
-            | Self::BackendOverrideInvalid
-            | Self::BackendOverrideNoMatch
-            | Self::ValidationInput
-            | Self::ValidationOutput
-            | Self::StreamNotSupported
-            | Self::ChainStepFailed
-            | Self::Cancelled
-            | Self::Timeout => false,
-        }
+        matches!(self, Self::ExecutionFailed | Self::StreamFailed | Self::Internal)
     }
 }
 
@@ -103,20 +97,20 @@ pub struct ErrorObject {
     pub details: Map<String, Value>,
     /// The failure without the remedy.
     #[serde(skip)]
-    pub(super) said: String,
+    failure: String,
     /// The remedy.
     #[serde(skip)]
-    pub(super) remedy: String,
+    remedy: String,
     /// The protocol error that it was made from.
     #[serde(skip)]
-    pub(super) cause: Option<Box<RpcError>>,
+    cause: Option<Box<RpcError>>,
 }
 
 impl ErrorObject {
     /// Returns an error: `message` describes the failure, `remedy` the next action.
     pub fn new(code: ErrorCode, message: impl Into<String>, remedy: &str) -> Self {
         let mut message: String = message.into();
-        let said = redact::sanitize(&message).into_owned();
+        let failure = redact::sanitize(&message).into_owned();
         if !remedy.is_empty() {
             message.push_str(". ");
             message.push_str(remedy);
@@ -131,7 +125,7 @@ impl ErrorObject {
             step_index: None,
             retryable: code.is_retryable(),
             details: Map::new(),
-            said,
+            failure,
             remedy: redact::sanitize(remedy).into_owned(),
             cause: None,
         }
@@ -139,45 +133,32 @@ impl ErrorObject {
 
     /// Returns the error for an unknown tool; `similar` are the ids of similar tools.
     pub fn unknown_tool(id: &ToolId, similar: &[String]) -> Self {
-        let remedy = match similar {
-            [] => "Search for tools: it may be called otherwise.".to_owned(),
-            [one, ..] => format!("Did you mean `{one}`?"),
-        };
-        let shown = redact::cut(&id.tool, defaults::SUGGESTION_BYTES_MAX);
-        let message = format!("server `{}` has no tool `{shown}`", id.server);
+        let remedy = did_you_mean(similar, "Search for the tool: it may have another name.");
+        let tool = redact::cut(&id.tool, defaults::SUGGESTION_BYTES_MAX);
+        let message = format!("server `{}` has no tool `{tool}`", id.server);
         Self::new(ErrorCode::ToolNotFound, message, &remedy).detail("similarTools", json!(similar))
     }
 
     /// Returns the error for an unknown server, with similar ones and the first `available` ones.
     pub fn unknown_server(server: &str, similar: &[String], available: &[String]) -> Self {
-        let remedy = match similar {
-            [] => "Search for tools: their servers are named with them.".to_owned(),
-            [one, ..] => format!("Did you mean `{one}`?"),
-        };
+        let remedy = did_you_mean(similar, "Search for tools: each result names its server.");
         let shown = redact::cut(server, defaults::SUGGESTION_BYTES_MAX);
         Self::new(ErrorCode::NoBackends, format!("there is no server `{shown}`"), &remedy)
             .detail("similarServers", json!(similar))
             .detail("availableServers", json!(available))
     }
 
-    /// Returns the error for a text that is not a tool id.
-    pub fn bad_id(error: &ToolIdError) -> Self {
-        Self::new(ErrorCode::ValidationInput, error.to_string(), error.hint())
-            .detail("reason", json!("invalid_format"))
-    }
-
     /// Returns the error for a tool id without a server; `similar` are ids with that tool name.
-    pub fn server_not_named(error: &ToolIdError, similar: &[String]) -> Self {
-        let Some(one) = similar.first() else { return Self::bad_id(error) };
-        let remedy = format!("Did you mean `{one}`?");
-        Self::new(ErrorCode::ValidationInput, error.to_string(), &remedy)
-            .detail("reason", json!("invalid_format"))
-            .detail("similarTools", json!(similar))
+    pub fn bad_id(error: &ToolIdError, similar: &[String]) -> Self {
+        let remedy = did_you_mean(similar, error.hint());
+        let error = Self::new(ErrorCode::ValidationInput, error.to_string(), &remedy)
+            .detail("reason", json!("invalid_format"));
+        if similar.is_empty() { error } else { error.detail("similarTools", json!(similar)) }
     }
 
     /// Returns the error for expensive work while the service is too busy.
     pub fn too_busy(error: &ComputeError) -> Self {
-        let remedy = "Nothing was called. Call again when fewer calls run.";
+        let remedy = "No tool was called. Call again when fewer calls are running.";
         Self::new(ErrorCode::ExecutionFailed, error.to_string(), remedy)
             .detail("reason", json!("service_busy"))
     }
@@ -186,7 +167,7 @@ impl ErrorObject {
     pub fn execution_disabled() -> Self {
         let remedy = "Call the tools one by one.";
         let mut error =
-            Self::new(ErrorCode::ExecutionFailed, "running code is not enabled", remedy)
+            Self::new(ErrorCode::ExecutionFailed, "code execution is not available", remedy)
                 .detail("reason", json!("execution_disabled"));
         error.retryable = false;
         error
@@ -194,20 +175,21 @@ impl ErrorObject {
 
     /// Returns the error for a request to stream a result.
     pub fn no_stream() -> Self {
-        let remedy = "Leave `stream` out: the result comes when it is there.";
-        Self::new(ErrorCode::StreamNotSupported, "results are not streamed", remedy)
+        let remedy = "Leave `stream` out: the whole result comes in one answer.";
+        Self::new(ErrorCode::StreamNotSupported, "metamcp does not stream results", remedy)
     }
 
     /// Returns the error for a step of a chain that asks for input, which no client can answer.
     pub fn needs_input() -> Self {
-        let remedy = "Call it alone, and answer what it asks.";
-        Self::new(ErrorCode::ExecutionFailed, "the tool wants to know something first", remedy)
+        let message = "the tool asks for input, which is impossible in a chain";
+        let remedy = "Call the tool alone and answer its question.";
+        Self::new(ErrorCode::ExecutionFailed, message, remedy)
     }
 
     /// Returns the error for a request to run a tool on another backend.
     pub fn no_override() -> Self {
         let remedy = "Leave `backend_override` out, and name the server in `tool_id`.";
-        let message = "a tool runs on its own server and on no other";
+        let message = "a tool runs only on its own server";
         Self::new(ErrorCode::BackendOverrideInvalid, message, remedy)
     }
 
@@ -217,66 +199,63 @@ impl ErrorObject {
             true => serde_json::from_str(rpc).unwrap_or_default(),
             false => outline(rpc),
         };
-        let said = rpc["message"].as_str().unwrap_or("no reason that is of use");
-        let said = redact::cut(said, defaults::QUOTE_BYTES_MAX);
-        let is_lasting = matches!(
-            rpc["code"].as_i64(),
-            Some(
-                rpc_error::INVALID_PARAMS
-                    | rpc_error::METHOD_NOT_FOUND
-                    | rpc_error::INVALID_REQUEST
-            )
-        );
-        let message = format!("server `{server}` refused the call: {said}");
+        let reason = rpc["message"].as_str().unwrap_or("it gave no reason");
+        let reason = redact::cut(reason, defaults::QUOTE_BYTES_MAX);
+        let code = rpc["code"].as_i64();
+        let is_lasting = matches!(code, Some(INVALID_PARAMS | METHOD_NOT_FOUND | INVALID_REQUEST));
+        let message = format!("server `{server}` refused the call: {reason}");
         let mut error = Self::new(ErrorCode::ExecutionFailed, message, "").on_server();
         error.retryable = !is_lasting;
         if rpc.is_null() { error } else { error.detail("rpc", rpc) }
     }
 
-    /// Returns the error for a failed tool; `said` is the text of its result.
-    pub fn of_tool(said: &str) -> Self {
-        let said = match said.trim() {
-            "" => "the tool has failed and does not say why",
-            said => redact::cut(said, defaults::QUOTE_BYTES_MAX),
+    /// Returns the error for a failed tool; `text` is that of its result.
+    pub fn of_tool(text: &str) -> Self {
+        let reason = match text.trim() {
+            "" => "the tool failed without a message",
+            text => redact::cut(text, defaults::QUOTE_BYTES_MAX),
         };
-        Self::new(ErrorCode::ExecutionFailed, said, "").on_server()
+        Self::new(ErrorCode::ExecutionFailed, reason, "").on_server()
     }
 
     /// Returns the error for an answer that is not a tool result.
     pub fn no_result(server: &str) -> Self {
-        let message = format!("server `{server}` answered with something that is no result");
-        let remedy = "Tell whoever maintains the server: it breaks the protocol.";
+        let message = format!("server `{server}` sent an answer that is not a tool result");
+        let remedy =
+            "Report it to the maintainer of the server: it violates the MCP specification.";
         Self::new(ErrorCode::ValidationOutput, message, remedy).on_server()
     }
 
     /// Returns the error for a result with more blocks than metamcp reads.
     pub fn too_many_blocks(server: &str) -> Self {
         let message = format!(
-            "server `{server}` answered with more than {RESULT_BLOCKS_MAX} blocks, which is the most that are read"
+            "server `{server}` sent a result of more than {RESULT_BLOCKS_MAX} content blocks, the maximum"
         );
-        let remedy = "Ask the tool for less at a time.";
+        let remedy = "Request less from the tool at a time.";
         Self::new(ErrorCode::ValidationOutput, message, remedy).on_server()
     }
 
     /// Changes a timeout error to say that the caller's `timeoutMs`, which was `given`, was too
-    /// short. Any other error stays as it is.
+    /// short. Any other error stays unchanged.
     #[must_use]
     pub fn with_timeout(mut self, given: Duration) -> Self {
         if self.code != ErrorCode::Timeout {
             return self;
         }
         let has_begun = self.details.get("reason").is_some_and(|reason| reason == "timeout");
-        let (what, remedy) = match has_begun {
+        let (failure, remedy) = match has_begun {
             true => (
                 "gave no answer",
-                "It may still be at it: check before you call again, with a larger `timeoutMs`.",
+                "The call may still be running: check its effects before you call again, with a larger \
+                 `timeoutMs`.",
             ),
             false => ("was not connected", "Call again, with a larger `timeoutMs`."),
         };
         let server = self.details.get("server").and_then(Value::as_str);
-        let who = server.map_or_else(|| "the server".to_owned(), |name| format!("server `{name}`"));
+        let server =
+            server.map_or_else(|| "the server".to_owned(), |name| format!("server `{name}`"));
         let given = given.as_millis();
-        self.message = format!("{who} {what} within the {given} ms of `timeoutMs`. {remedy}");
+        self.message = format!("{server} {failure} within the {given} ms of `timeoutMs`. {remedy}");
         self.detail("timeoutMs", json!(u64::try_from(given).unwrap_or(u64::MAX)))
     }
 
@@ -321,6 +300,33 @@ impl ErrorObject {
         lines.fold(self.message.clone(), |text, line| format!("{text}\n- {line}"))
     }
 
+    /// Returns the error as operators see it: the protocol error that it was made from, if any.
+    pub fn to_rpc(&self) -> RpcError {
+        if let Some(cause) = &self.cause {
+            return (**cause).clone();
+        }
+        let is_format = self.details.get("reason").is_some_and(|reason| reason == "invalid_format");
+        let (code, name) = match self.code {
+            ErrorCode::ToolNotFound => (INVALID_PARAMS, "TOOL_NOT_FOUND"),
+            ErrorCode::NoBackends => (INVALID_PARAMS, "SERVER_NOT_FOUND"),
+            ErrorCode::ValidationInput if is_format => (INVALID_PARAMS, "INVALID_FORMAT"),
+            ErrorCode::ValidationInput
+            | ErrorCode::BackendOverrideInvalid
+            | ErrorCode::BackendOverrideNoMatch
+            | ErrorCode::StreamNotSupported => (INVALID_PARAMS, "INVALID_ARGUMENTS"),
+            ErrorCode::Timeout => (REQUEST_TIMEOUT, "TIMEOUT"),
+            ErrorCode::ValidationOutput => (INTERNAL_ERROR, "INVALID_RESULT"),
+            ErrorCode::ExecutionFailed
+            | ErrorCode::StreamFailed
+            | ErrorCode::ChainStepFailed
+            | ErrorCode::Cancelled
+            | ErrorCode::Internal => (INTERNAL_ERROR, "EXECUTION_FAILED"),
+        };
+        RpcError::new(code, name, self.failure.clone())
+            .suggest(self.remedy.clone())
+            .context(Value::Object(self.details.clone()))
+    }
+
     /// Returns the error as the result of a tool, JSON text.
     pub fn to_result(&self) -> String {
         let (block, error) = (result_document::text_block(&self.text()), json!(self));
@@ -332,8 +338,8 @@ impl ErrorObject {
 fn outline(rpc: &str) -> Value {
     let Some(error) = ObjectMembers::read(rpc) else { return Value::Null };
     let code = error.get("code").and_then(|code| code.parse::<i64>().ok());
-    let said = error.string("message").unwrap_or_default();
-    json!({ "code": code, "message": redact::cut(&said, defaults::QUOTE_BYTES_MAX) })
+    let message = error.string("message").unwrap_or_default();
+    json!({ "code": code, "message": redact::cut(&message, defaults::QUOTE_BYTES_MAX) })
 }
 
 #[cfg(test)]

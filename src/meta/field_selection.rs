@@ -35,8 +35,7 @@ use crate::{
 };
 
 /// The text for a result that is too large to be searched.
-const TOO_LONG: &str =
-    "`fields` would take too long to find in this result: it is here as a whole.";
+const TOO_LONG: &str = "This is the whole result: to find `fields` in it would take too long.";
 
 /// The wanted parts of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,13 +55,13 @@ struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldPathError {
     /// A name before, between or after its dots is missing.
-    #[error("`{0}` is no path: it lacks a name")]
+    #[error("`{0}` is not a path: a name is missing")]
     Empty(String),
     /// It has more names than the maximum depth.
-    #[error("a path of more than {FIELD_DEPTH_MAX} names")]
+    #[error("a path has more than {FIELD_DEPTH_MAX} names")]
     Deep,
     /// There are too many paths.
-    #[error("more than {FIELDS_MAX} paths")]
+    #[error("there are more than {FIELDS_MAX} paths")]
     Many,
 }
 
@@ -108,11 +107,11 @@ impl FieldSelection {
         }
         let mut search = Search { n_bytes_left: FIELD_BYTES_READ_MAX, stop };
         let applied = self.applied(result, &mut search);
-        let told = match search.is_over() {
+        let changed = match search.is_over() {
             true => result_document::with_note(result, TOO_LONG),
             false => applied.or_else(|| known_paths::with_paths(result)),
         };
-        told.unwrap_or_else(|| result.to_owned())
+        changed.unwrap_or_else(|| result.to_owned())
     }
 
     fn applied(&self, result: &str, search: &mut Search<'_>) -> Option<String> {

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_in_other_words_is_the_same() {
+    fn the_digest_ignores_the_formatting_of_json() {
         let hasher = RandomState::new();
         let of = |text: &str| JsonFingerprint::of(text, &hasher);
         assert_eq!(of(r#"{"a":[1,"x"],"b":null}"#), of(" {\"b\": null, \"a\":[1, \"\\u0078\"]}\n"));
@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn two_texts_have_one_digest_where_they_have_one_value(
+        fn two_texts_have_the_same_digest_if_they_have_the_same_value(
             texts in prop::collection::vec("(\\[|\\]|\\{|\\}|1|-1|1\\.5|true|null|\"a\"|\"b\"|:|,){1,9}", 2..12)
         ) {
             let hasher = RandomState::new();

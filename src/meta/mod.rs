@@ -34,12 +34,12 @@ pub mod tool_id;
 pub mod validation;
 
 pub use arguments::{ArgumentError, MetaArguments};
-pub use backend::MetaBackend;
+pub use backend::backend_of;
 pub use call_outcome::ToolOutcome;
 pub use call_warnings::{ToolWarning, warnings};
 pub use chain::ToolChain;
 pub use cursor::{CursorError, CursorScope};
-pub use definitions::{MetaTool, MetaToolSet};
+pub use definitions::MetaTool;
 pub use describe::DescribedTool;
 pub use error::{ErrorCode, ErrorObject};
 pub use field_selection::FieldSelection;

@@ -1,6 +1,6 @@
 //! The preview of a result that is too large to be shown.
 //!
-//! It has the beginning and a little of the end of each text, and tells how to get the rest. Images
+//! It has the beginning and a little of the end of each text, and says how to get the rest. Images
 //! and sounds stay, up to their own bound: clients do not show them as text. Others are described.
 
 use serde_json::json;
@@ -53,27 +53,31 @@ impl<'a> ResultPreview<'a> {
         let content = members.take("content");
         let structured = members.take("structuredContent").filter(|value| value != "null");
         let blocks = content.as_deref().and_then(ContentBlock::all);
-        let media: usize = blocks.iter().flatten().map(ContentBlock::media_bytes).sum();
+        let media_bytes = |block: &ContentBlock<'_>| match block {
+            ContentBlock::Media(json) => json.len(),
+            ContentBlock::Text(_) | ContentBlock::Other(_) => 0,
+        };
+        let media: usize = blocks.iter().flatten().map(media_bytes).sum();
         let is_media_kept = media <= PREVIEW_MEDIA_BYTES_MAX;
         if is_media_kept && result.len() - media <= bytes_max {
             return None;
         }
         // A large result without any blocks is shown as text.
-        let is_odd = blocks.is_none() && structured.is_none();
-        let blocks = blocks.unwrap_or_else(|| match is_odd {
+        let is_malformed = blocks.is_none() && structured.is_none();
+        let blocks = blocks.unwrap_or_else(|| match is_malformed {
             true => vec![ContentBlock::Text(result.to_owned())],
             false => Vec::new(),
         });
         let side_max = bytes_max / SIDE_SHARE;
-        for name in names(&members) {
-            let is_large = members.get(&name).is_some_and(|value| value.len() > side_max);
-            if is_large || is_odd {
-                members.take(&name);
-            }
+        let is_left_out = |value: &str| is_malformed || value.len() > side_max;
+        let left_out = members.iter().filter(|(_, value)| is_left_out(value));
+        let left_out: Vec<String> = left_out.map(|(name, _)| name.to_owned()).collect();
+        for name in &left_out {
+            members.take(name);
         }
-        let mut builder = Builder::new(bytes_max, is_media_kept);
+        let mut builder = PreviewBuilder::new(bytes_max, is_media_kept);
         builder.room = builder.room.saturating_sub(members.to_string().len());
-        let unsaid = structured.filter(|value| {
+        let not_in_text = structured.filter(|value| {
             let value = result_document::OriginalValue::read(value);
             !blocks.iter().any(|block| match (block, &value) {
                 (ContentBlock::Text(text), Some(value)) => value.equals_text(text),
@@ -83,7 +87,7 @@ impl<'a> ResultPreview<'a> {
         for block in blocks {
             builder.add(block);
         }
-        if let Some(value) = unsaid {
+        if let Some(value) = not_in_text {
             builder.add(ContentBlock::Text(value.into_owned()));
         }
         Some(builder.finish(members))
@@ -102,7 +106,7 @@ impl<'a> ResultPreview<'a> {
     /// Returns the preview as a result, JSON text, for a call of the tool `id` by `op`. `cursor`
     /// leads to the rest, if that is kept.
     pub fn to_result(&self, id: &ToolId, op: MetaTool, cursor: Option<&str>) -> String {
-        let mut blocks = vec![result_document::text_block(&self.words(id, op, cursor))];
+        let mut blocks = vec![result_document::text_block(&self.note(id, op, cursor))];
         blocks.extend(self.blocks.iter().cloned());
         let size = size(self.document.bytes(), self.shown_bytes, cursor);
         let mut members = self.members.clone();
@@ -115,79 +119,64 @@ impl<'a> ResultPreview<'a> {
         members.to_string()
     }
 
-    fn words(&self, id: &ToolId, op: MetaTool, cursor: Option<&str>) -> String {
+    fn note(&self, id: &ToolId, op: MetaTool, cursor: Option<&str>) -> String {
         let (bytes, shown) = (self.document.bytes(), self.shown_bytes);
-        let mut words = format!("This is a preview: {shown} of {bytes} bytes of the result.");
+        let mut note = format!("This is a preview: {shown} of {bytes} bytes of the result.");
         match cursor {
-            Some(cursor) => words.push_str(&read_on(id, op, cursor)),
-            None => words.push_str(" The rest is too large to be kept: ask the tool for less."),
+            Some(cursor) => note.push_str(&read_on(id, op, cursor)),
+            None => note.push_str(" The rest is too large to keep: request less from the tool."),
         }
         if op == MetaTool::Call {
-            words.push_str(" To get only parts of a JSON result, call again with `fields`.");
+            note.push_str(" To get only parts of a JSON result, call again with `fields`.");
         }
-        words
+        note
     }
 }
 
 /// Returns the instructions for reading on.
 pub(super) fn read_on(id: &ToolId, op: MetaTool, cursor: &str) -> String {
     let name = op.name();
-    let which = match op {
+    let tool = match op {
         MetaTool::Call => {
-            let (server, tool) = (json!(id.server), json!(id.tool));
-            format!(r#""server": {server}, "tool": {tool}"#)
+            format!(r#""server": {}, "tool": {}"#, json!(id.server), json!(id.tool))
         }
         _ => format!(r#""tool_id": {}"#, json!(id.to_string())),
     };
     format!(
-        r#" To read on, call {name} with {{{which}, "cursor": "{cursor}"}}: nothing is run again."#
+        r#" To read on without another call of the tool, call {name} with {{{tool}, "cursor": "{cursor}"}}."#
     )
 }
 
 /// Returns the size of a result, as JSON text for its `_meta`.
 pub(super) fn size(bytes: usize, shown_bytes: usize, cursor: Option<&str>) -> String {
-    match cursor {
-        Some(cursor) => {
-            json!({ "bytes": bytes, "shownBytes": shown_bytes, "nextCursor": cursor }).to_string()
-        }
-        None => json!({ "bytes": bytes, "shownBytes": shown_bytes }).to_string(),
+    let mut size = json!({ "bytes": bytes, "shownBytes": shown_bytes });
+    if let Some(cursor) = cursor {
+        size["nextCursor"] = cursor.into();
     }
-}
-
-fn names(members: &ObjectMembers<'_>) -> Vec<String> {
-    members.iter().map(|(name, _)| name.to_owned()).collect()
-}
-
-impl ContentBlock<'_> {
-    fn media_bytes(&self) -> usize {
-        match self {
-            Self::Media(json) => json.len(),
-            Self::Text(_) | Self::Other(_) => 0,
-        }
-    }
+    size.to_string()
 }
 
 /// A preview that is being built.
-struct Builder {
+struct PreviewBuilder {
     /// The room left for texts, in bytes.
     room: usize,
     /// The room left for small blocks of other kinds, in bytes, which are shown unchanged.
     side_room: usize,
     is_media_kept: bool,
     document: ResultDocument,
-    shown: Vec<Shown>,
+    shown: Vec<ShownBlock>,
     shown_bytes: usize,
 }
 
 /// A block of a preview.
-enum Shown {
+enum ShownBlock {
     /// A block that is shown unchanged, as JSON text.
     Whole(String),
-    /// A text that is cut to the room that there is.
+    /// A text that is cut to its share of the room.
     Text(DocumentPart),
 }
 
-impl Builder {
+impl PreviewBuilder {
     fn new(bytes_max: usize, is_media_kept: bool) -> Self {
         Self {
             room: bytes_max.saturating_sub(WORDS_BYTES).max(bytes_max / 2),
@@ -200,32 +189,32 @@ impl Builder {
     }
 
     fn add(&mut self, block: ContentBlock<'_>) {
-        let has_place = self.shown.len() < PREVIEW_BLOCKS_MAX;
+        let has_room = self.shown.len() < PREVIEW_BLOCKS_MAX;
         match block {
             ContentBlock::Text(text) => {
                 let part = self.document.add_text(&text);
-                if has_place {
-                    self.shown.push(Shown::Text(part));
+                if has_room {
+                    self.shown.push(ShownBlock::Text(part));
                 }
             }
             ContentBlock::Media(json) if self.is_media_kept => {
                 self.shown_bytes += json.len();
-                self.shown.push(Shown::Whole(json.to_owned()));
+                self.shown.push(ShownBlock::Whole(json.to_owned()));
             }
             ContentBlock::Other(json)
-                if json.len() <= SIDE_BYTES.min(self.side_room) && has_place =>
+                if json.len() <= SIDE_BYTES.min(self.side_room) && has_room =>
             {
                 self.side_room -= json.len();
                 self.room = self.room.saturating_sub(json.len());
                 self.shown_bytes += json.len();
-                self.shown.push(Shown::Whole(json.to_owned()));
+                self.shown.push(ShownBlock::Whole(json.to_owned()));
             }
             ContentBlock::Media(json) | ContentBlock::Other(json) => {
                 self.document.add_other(json);
-                if has_place {
-                    let words = result_document::text_block(&result_document::description(json));
-                    self.room = self.room.saturating_sub(words.len());
-                    self.shown.push(Shown::Whole(words));
+                if has_room {
+                    let block = result_document::text_block(&result_document::description(json));
+                    self.room = self.room.saturating_sub(block.len());
+                    self.shown.push(ShownBlock::Whole(block));
                 }
             }
         }
@@ -235,8 +224,9 @@ impl Builder {
     fn shares(&self) -> Vec<usize> {
         let mut needs: Vec<(usize, usize)> = Vec::new();
         for (number, shown) in self.shown.iter().enumerate() {
-            if let Shown::Text(part) = shown {
-                needs.push((self.document.json_bytes(*part), number));
+            if let ShownBlock::Text(part) = shown {
+                let text = &self.document.text()[part.start..part.end];
+                needs.push((result_document::json_bytes(text), number));
             }
         }
         needs.sort_unstable();
@@ -257,11 +247,11 @@ impl Builder {
         let mut end_of_shown = 0;
         for (shown, share) in self.shown.iter().zip(shares) {
             let part = match shown {
-                Shown::Whole(json) => {
+                ShownBlock::Text(part) => part,
+                ShownBlock::Whole(json) => {
                     blocks.push(json.clone());
                     continue;
                 }
-                Shown::Text(part) => *part,
             };
             end_of_shown = part.end;
             let text = &self.document.text()[part.start..part.end];
@@ -284,12 +274,6 @@ impl Builder {
             next.or(is_more.then_some(end_of_shown)).or_else(|| self.document.first_non_text());
         let Self { document, shown_bytes, .. } = self;
         ResultPreview { members, blocks, document, shown_bytes, next }
-    }
-}
-
-impl ResultDocument {
-    fn json_bytes(&self, part: DocumentPart) -> usize {
-        result_document::json_bytes(&self.text()[part.start..part.end])
     }
 }
 

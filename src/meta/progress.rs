@@ -51,7 +51,7 @@ pub struct ToolProgress {
 
 impl ToolProgress {
     /// Returns the progress for a caller's progress token, JSON text.
-    pub fn to(token: &str) -> Self {
+    pub fn new(token: &str) -> Self {
         Self { token: token.to_owned(), is_silent: true }
     }
 
@@ -62,8 +62,8 @@ impl ToolProgress {
 
     /// Records a notification of the tool, and returns whether to pass it on.
     pub fn observe(&mut self, notice: &Message) -> bool {
-        let told = notice.part(MessagePart::Progress).and_then(|number| number.parse::<f64>().ok());
-        if self.is_silent && told.is_some_and(|told| told <= 0.0) {
+        let done = notice.part(MessagePart::Progress).and_then(|number| number.parse::<f64>().ok());
+        if self.is_silent && done.is_some_and(|done| done <= 0.0) {
             return false;
         }
         self.is_silent = false;
@@ -80,7 +80,7 @@ impl ToolProgress {
 mod tests {
     use super::*;
 
-    fn told(number: &str) -> Message {
+    fn report(number: &str) -> Message {
         let params = format!(r#"{{"progressToken":"t","progress":{number}}}"#);
         Message::notification(method::PROGRESS, Some(&params))
     }
@@ -91,15 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_tool_has_started_and_then_has_ended() {
+    fn metamcp_reports_the_start_and_the_end_of_a_silent_tool() {
         for (end, word) in
             [(ProgressReport::COMPLETED, "completed"), (ProgressReport::FAILED, "error")]
         {
-            let telling = ToolProgress::to("\"t\"");
+            let progress = ToolProgress::new("\"t\"");
             let started =
                 json!({ "progressToken": "t", "progress": 0, "total": 1, "message": "started" });
-            assert_eq!(params(&telling.start()), started);
-            let ended = telling.end(end).expect("it was silent");
+            assert_eq!(params(&progress.start()), started);
+            let ended = progress.end(end).expect("it was silent");
             assert_eq!(
                 params(&ended),
                 json!({ "progressToken": "t", "progress": 1, "total": 1, "message": word })
@@ -108,15 +108,18 @@ mod tests {
     }
 
     #[test]
-    fn one_that_tells_something_has_the_last_word_and_never_goes_back() {
-        let mut telling = ToolProgress::to("7");
-        for nothing in ["0", "0.0", "-1"] {
-            assert!(!telling.observe(&told(nothing)), "{nothing}");
+    fn metamcp_reports_no_end_of_a_tool_that_reports_progress() {
+        let mut progress = ToolProgress::new("7");
+        for low in ["0", "0.0", "-1"] {
+            assert!(!progress.observe(&report(low)), "{low}");
         }
-        assert!(telling.end(ProgressReport::COMPLETED).is_some(), "that was no more than ours");
+        assert!(
+            progress.end(ProgressReport::COMPLETED).is_some(),
+            "the tool has not exceeded the progress of metamcp"
+        );
         for more in ["0.5", "3", "2"] {
-            assert!(telling.observe(&told(more)), "from now on it is the tool's own");
+            assert!(progress.observe(&report(more)), "the progress is now that of the tool");
         }
-        assert!(telling.end(ProgressReport::COMPLETED).is_none());
+        assert!(progress.end(ProgressReport::COMPLETED).is_none());
     }
 }

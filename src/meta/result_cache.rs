@@ -19,10 +19,10 @@ use super::{
 use crate::memory_budget::MemoryReservation;
 
 /// The length of a key, in bytes: that of a random UUID.
-pub const WORD_BYTES: usize = 16;
+pub const TOKEN_BYTES: usize = 16;
 
 /// The key of a result: random bytes.
-pub type ResultToken = [u8; WORD_BYTES];
+pub type ResultToken = [u8; TOKEN_BYTES];
 
 /// The limits of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +38,15 @@ pub struct ResultCacheLimits {
 /// A cache of results.
 #[derive(Debug)]
 pub struct ResultCache {
-    bounds: ResultCacheLimits,
-    kept: HashMap<ResultToken, Kept>,
+    limits: ResultCacheLimits,
+    results: HashMap<ResultToken, CachedResult>,
     /// The keys, the oldest first.
     order: VecDeque<ResultToken>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedResult {
     id: ToolId,
     document: ResultDocument,
     until: Duration,
@@ -56,34 +56,35 @@ struct Kept {
 
 impl ResultCache {
     /// Returns an empty cache.
-    pub fn new(bounds: ResultCacheLimits) -> Self {
-        Self { bounds, kept: HashMap::new(), order: VecDeque::new(), bytes: 0 }
+    pub fn new(limits: ResultCacheLimits) -> Self {
+        Self { limits, results: HashMap::new(), order: VecDeque::new(), bytes: 0 }
     }
 
     /// Keeps the result of a call of `id`, with the memory reserved for it. Returns the cursor for
     /// reading on at `offset`, or `None` if the result is larger than the limit.
     pub fn keep(
         &mut self,
-        word: ResultToken,
+        token: ResultToken,
         id: &ToolId,
         (document, memory): (ResultDocument, MemoryReservation),
         offset: DocumentOffset,
         now: Duration,
     ) -> Option<String> {
-        if document.bytes() > self.bounds.bytes_max || self.bounds.count_max == 0 {
+        if document.bytes() > self.limits.bytes_max || self.limits.count_max == 0 {
             return None;
         }
         self.forget(now);
-        self.remove(&word);
+        self.remove(&token);
         self.bytes += document.bytes();
-        let until = now.saturating_add(self.bounds.age_max);
-        self.kept.insert(word, Kept { id: id.clone(), document, until, _memory: memory });
-        self.order.push_back(word);
-        while self.bytes > self.bounds.bytes_max || self.kept.len() > self.bounds.count_max {
+        let until = now.saturating_add(self.limits.age_max);
+        let cached = CachedResult { id: id.clone(), document, until, _memory: memory };
+        self.results.insert(token, cached);
+        self.order.push_back(token);
+        while self.bytes > self.limits.bytes_max || self.results.len() > self.limits.count_max {
             let Some(oldest) = self.order.front().copied() else { break };
             self.remove(&oldest);
         }
-        Some(cursor(&word, offset))
+        Some(cursor(&token, offset))
     }
 
     /// Returns the page of `cursor` as a result of `op`, JSON text, with up to `bytes_max` bytes.
@@ -99,21 +100,20 @@ impl ResultCache {
         bytes_max: usize,
         now: Duration,
     ) -> Result<String, CursorError> {
-        let (word, offset) = read(cursor_text).ok_or(CursorError::Broken)?;
+        let (token, offset) = read(cursor_text).ok_or(CursorError::Broken)?;
         self.forget(now);
-        let kept = self.kept.get(&word).ok_or(CursorError::Expired)?;
-        if kept.id != *id {
+        let cached = self.results.get(&token).ok_or(CursorError::Expired)?;
+        if cached.id != *id {
             return Err(CursorError::Foreign);
         }
-        let mut page = kept.document.page(offset, bytes_max).ok_or(CursorError::Broken)?;
-        let next = page.next.map(|next| cursor(&word, next));
-        let words = match &next {
-            Some(next) => read_on(id, op, next),
-            None => " That is the end of it.".to_owned(),
-        };
-        let (shown, bytes) = (page.shown_bytes, kept.document.bytes());
-        let words = format!("These are {shown} of {bytes} bytes of the result.{words}");
-        page.blocks.push(super::result_document::text_block(&words));
+        let mut page = cached.document.page(offset, bytes_max).ok_or(CursorError::Broken)?;
+        let next = page.next.map(|next| cursor(&token, next));
+        let next_step = next
+            .as_deref()
+            .map_or(" It is the last page.".to_owned(), |next| read_on(id, op, next));
+        let (shown, bytes) = (page.shown_bytes, cached.document.bytes());
+        let note = format!("This page has {shown} of {bytes} bytes of the result.{next_step}");
+        page.blocks.push(super::result_document::text_block(&note));
         let (size, blocks) = (size(bytes, shown, next.as_deref()), page.blocks.join(","));
         let structured = match op {
             MetaTool::RunTool => format!(r#","structuredContent":{{"preview":{size}}}"#),
@@ -124,7 +124,7 @@ impl ResultCache {
 
     /// Drops everything.
     pub fn clear(&mut self) {
-        *self = Self::new(self.bounds);
+        *self = Self::new(self.limits);
     }
 
     /// Returns the size of all kept results, in bytes.
@@ -135,31 +135,31 @@ impl ResultCache {
     /// Drops expired results.
     pub fn forget(&mut self, now: Duration) {
         while let Some(oldest) = self.order.front().copied()
-            && self.kept.get(&oldest).is_none_or(|kept| kept.until <= now)
+            && self.results.get(&oldest).is_none_or(|cached| cached.until <= now)
         {
             self.remove(&oldest);
         }
     }
 
-    fn remove(&mut self, word: &ResultToken) {
-        if let Some(kept) = self.kept.remove(word) {
-            self.bytes -= kept.document.bytes();
+    fn remove(&mut self, token: &ResultToken) {
+        if let Some(cached) = self.results.remove(token) {
+            self.bytes -= cached.document.bytes();
         }
-        self.order.retain(|found| found != word);
+        self.order.retain(|other| other != token);
     }
 }
 
-fn cursor(word: &ResultToken, offset: DocumentOffset) -> String {
-    let mut bytes = word.to_vec();
+fn cursor(token: &ResultToken, offset: DocumentOffset) -> String {
+    let mut bytes = token.to_vec();
     bytes.extend(u32::try_from(offset).unwrap_or(u32::MAX).to_be_bytes());
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
 fn read(cursor: &str) -> Option<(ResultToken, DocumentOffset)> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
-    let (word, offset) = bytes.split_at_checked(WORD_BYTES)?;
+    let (token, offset) = bytes.split_at_checked(TOKEN_BYTES)?;
     let offset = u32::from_be_bytes(offset.try_into().ok()?);
-    Some((word.try_into().ok()?, usize::try_from(offset).ok()?))
+    Some((token.try_into().ok()?, usize::try_from(offset).ok()?))
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: ResultCacheLimits =
+    const LIMITS: ResultCacheLimits =
         ResultCacheLimits { bytes_max: 1000, count_max: 3, age_max: Duration::from_secs(60) };
 
     fn id() -> ToolId {
@@ -183,7 +183,7 @@ mod tests {
 
     fn keep(results: &mut ResultCache, n: u8, text: &str, seconds: u64) -> Option<String> {
         let document = (document(text), MemoryReservation::default());
-        results.keep([n; WORD_BYTES], &id(), document, 0, Duration::from_secs(seconds))
+        results.keep([n; TOKEN_BYTES], &id(), document, 0, Duration::from_secs(seconds))
     }
 
     fn page(results: &mut ResultCache, cursor: &str, seconds: u64) -> Result<String, CursorError> {
@@ -191,27 +191,27 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_how_to_get_the_next_one_and_the_last_one_that_it_is_the_last() {
-        let mut results = ResultCache::new(BOUNDS);
+    fn a_page_names_the_next_one_or_says_that_it_is_the_last() {
+        let mut results = ResultCache::new(LIMITS);
         let cursor = keep(&mut results, 7, "one line of it\nand another one\n", 0).expect("kept");
-        insta::assert_snapshot!(page(&mut results, &cursor, 1).expect("a page"), @r#"{"content":[{"text":"one line of it\n","type":"text"},{"text":"These are 15 of 31 bytes of the result. To read on, call mcp_call with {\"server\": \"git\", \"tool\": \"log\", \"cursor\": \"BwcHBwcHBwcHBwcHBwcHBwAAAA8\"}: nothing is run again.","type":"text"}],"_meta":{"metamcp/result":{"bytes":31,"nextCursor":"BwcHBwcHBwcHBwcHBwcHBwAAAA8","shownBytes":15}}}"#);
-        let next = super::cursor(&[7; WORD_BYTES], 15);
-        insta::assert_snapshot!(page(&mut results, &next, 1).expect("a page"), @r#"{"content":[{"text":"and another one\n","type":"text"},{"text":"These are 16 of 31 bytes of the result. That is the end of it.","type":"text"}],"_meta":{"metamcp/result":{"bytes":31,"shownBytes":16}}}"#);
+        insta::assert_snapshot!(page(&mut results, &cursor, 1).expect("a page"), @r#"{"content":[{"text":"one line of it\n","type":"text"},{"text":"This page has 15 of 31 bytes of the result. To read on without another call of the tool, call mcp_call with {\"server\": \"git\", \"tool\": \"log\", \"cursor\": \"BwcHBwcHBwcHBwcHBwcHBwAAAA8\"}.","type":"text"}],"_meta":{"metamcp/result":{"bytes":31,"nextCursor":"BwcHBwcHBwcHBwcHBwcHBwAAAA8","shownBytes":15}}}"#);
+        let next = super::cursor(&[7; TOKEN_BYTES], 15);
+        insta::assert_snapshot!(page(&mut results, &next, 1).expect("a page"), @r#"{"content":[{"text":"and another one\n","type":"text"},{"text":"This page has 16 of 31 bytes of the result. It is the last page.","type":"text"}],"_meta":{"metamcp/result":{"bytes":31,"shownBytes":16}}}"#);
         let run =
             results.page(&id(), MetaTool::RunTool, &next, 20, Duration::ZERO).expect("a page");
         assert!(run.contains(r#""structuredContent":{"preview":{"bytes":31,"shownBytes":16}}"#));
     }
 
     #[test]
-    fn a_cursor_is_good_for_its_tool_and_for_its_time() {
-        let mut results = ResultCache::new(BOUNDS);
+    fn a_result_cursor_is_valid_for_its_tool_until_it_expires() {
+        let mut results = ResultCache::new(LIMITS);
         let cursor = keep(&mut results, 1, "ä", 0).expect("kept");
         let other = ToolId::new("git", "show");
         let of_other = results.page(&other, MetaTool::Call, &cursor, 20, Duration::ZERO);
         assert_eq!(of_other, Err(CursorError::Foreign));
-        let of_nobody = super::cursor(&[2; WORD_BYTES], 0);
-        assert_eq!(page(&mut results, &of_nobody, 0), Err(CursorError::Expired));
-        for odd in ["", "x", &cursor[1..], &super::cursor(&[1; WORD_BYTES], 1), "AAAA"] {
+        let unknown = super::cursor(&[2; TOKEN_BYTES], 0);
+        assert_eq!(page(&mut results, &unknown, 0), Err(CursorError::Expired));
+        for odd in ["", "x", &cursor[1..], &super::cursor(&[1; TOKEN_BYTES], 1), "AAAA"] {
             assert!(page(&mut results, odd, 0).is_err(), "{odd}");
         }
         assert!(page(&mut results, &cursor, 59).is_ok());
@@ -220,8 +220,8 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_makes_room_and_what_is_larger_than_all_room_is_not_kept() {
-        let mut results = ResultCache::new(BOUNDS);
+    fn the_oldest_result_is_evicted_and_a_result_larger_than_the_cache_is_not_kept() {
+        let mut results = ResultCache::new(LIMITS);
         let first = keep(&mut results, 1, &"x".repeat(600), 0).expect("kept");
         assert_eq!(keep(&mut results, 2, &"x".repeat(1001), 0), None);
         assert!(page(&mut results, &first, 1).is_ok());
@@ -236,25 +236,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_bounds_hold_whatever_is_kept(
+        fn the_limits_of_the_result_cache_always_hold(
             all in prop::collection::vec((0..6u8, 0..600usize, 0..40u64), 0..40)
         ) {
-            let mut results = ResultCache::new(BOUNDS);
+            let mut results = ResultCache::new(LIMITS);
             let mut now = 0;
             for (n, length, later) in all {
                 now += later;
                 let cursor = keep(&mut results, n, &"x".repeat(length), now).expect("it fits");
-                let bytes: usize = results.kept.values().map(|kept| kept.document.bytes()).sum();
+                let bytes: usize = results.results.values().map(|cached| cached.document.bytes()).sum();
                 prop_assert_eq!(results.bytes(), bytes);
-                prop_assert!(bytes <= BOUNDS.bytes_max && results.kept.len() <= BOUNDS.count_max);
-                prop_assert_eq!(results.order.len(), results.kept.len());
+                prop_assert!(bytes <= LIMITS.bytes_max && results.results.len() <= LIMITS.count_max);
+                prop_assert_eq!(results.order.len(), results.results.len());
                 prop_assert_eq!(page(&mut results, &cursor, now).is_ok(), length > 0);
             }
         }
 
         #[test]
-        fn no_cursor_is_too_odd(text in ".{0,40}") {
-            prop_assert!(page(&mut ResultCache::new(BOUNDS), &text, 0).is_err());
+        fn any_other_text_is_refused_as_a_result_cursor(text in ".{0,40}") {
+            prop_assert!(page(&mut ResultCache::new(LIMITS), &text, 0).is_err());
         }
     }
 }

@@ -113,25 +113,19 @@ impl<'a> ContentBlock<'a> {
     /// Reads the JSON text of a block.
     fn read(json: &'a str) -> Self {
         let Some(members) = ObjectMembers::read(json) else { return Self::Other(json) };
-        match members.string("type").as_deref() {
-            Some("text") => match members.string("text") {
-                Some(text) => Self::Text(text),
-                None => Self::Other(json),
-            },
-            Some("image" | "audio") => Self::Media(json),
+        let text = match members.string("type").as_deref() {
+            Some("image" | "audio") => return Self::Media(json),
+            Some("text") => members.string("text"),
             Some("resource") => {
                 let resource = members.get("resource").and_then(ObjectMembers::read);
-                let text = resource.as_ref().and_then(|resource| resource.string("text"));
-                match text {
-                    Some(text) => {
-                        let uri = resource.and_then(|resource| resource.string("uri"));
-                        Self::Text(format!("{}:\n{text}", uri.unwrap_or_default()))
-                    }
-                    None => Self::Other(json),
-                }
+                resource.and_then(|resource| {
+                    let uri = resource.string("uri").unwrap_or_default();
+                    Some(format!("{uri}:\n{}", resource.string("text")?))
+                })
             }
-            _ => Self::Other(json),
-        }
+            _ => None,
+        };
+        text.map_or(Self::Other(json), Self::Text)
     }
 
     /// Reads the blocks of a result's `content`, if it is an array of up to [`RESULT_BLOCKS_MAX`].
@@ -243,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_is_at_a_line_unless_that_is_too_little() {
+    fn a_text_is_cut_between_lines_unless_that_loses_too_much() {
         assert_eq!(head("one\ntwo\nthree", 100), "one\ntwo\nthree");
         assert_eq!(head("one\ntwo\nthree", 11), "one\ntwo\n");
         assert_eq!(head("a\nbbbbbbbbbbbbb", 10), "a\nbbbbbbb");
@@ -274,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn page_by_page_all_of_it_is_read(
+        fn the_pages_of_a_document_contain_all_of_it(
             texts in prop::collection::vec("[a\n\"ä\\\\]{0,40}", 0..5),
             n_others in 0..3usize, bytes_max in 1..30usize,
         ) {

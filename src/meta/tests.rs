@@ -9,7 +9,7 @@ use super::{
     chain::{ChainIncludes, StepResult},
     *,
 };
-use crate::capacity_holder::Account;
+use crate::{capacity_holder::Account, config::ToolSet};
 
 fn id() -> ToolId {
     ToolId::new("git", "log")
@@ -17,7 +17,7 @@ fn id() -> ToolId {
 
 /// Checks the structured value of a result against the output schema of its tool.
 #[track_caller]
-fn assert_told(tool: MetaTool, result: &str) {
+fn assert_declared(tool: MetaTool, result: &str) {
     let definition: Value = serde_json::from_str(tool.definition()).expect("a definition");
     let result: Value = serde_json::from_str(result).expect("a result");
     let schema = definition["outputSchema"].to_string();
@@ -35,7 +35,7 @@ fn described() -> DescribedTool<'static> {
 }
 
 #[test]
-fn an_error_is_among_the_answers_of_every_tool() {
+fn errors_match_the_output_schemas_of_all_tools() {
     let verdict =
         SchemaCache::default().check(Account::Unknown, r#"{"required":["a"]}"#, "{}", None);
     let ArgumentVerdict::Wrong(misfit) = verdict else { panic!("it does not fit") };
@@ -50,36 +50,36 @@ fn an_error_is_among_the_answers_of_every_tool() {
         ErrorObject::of_tool("no"),
         ErrorObject::no_result("git"),
     ];
-    for tool in [MetaToolSet::Core, MetaToolSet::Metatools].iter().flat_map(|set| set.tools()) {
+    for tool in [ToolSet::Core, ToolSet::Metatools].iter().flat_map(|set| set.tools()) {
         // It has no output schema.
         if *tool == MetaTool::Call {
             continue;
         }
         for error in &all {
-            assert_told(*tool, &error.clone().about(&id()).during(*tool).to_result());
+            assert_declared(*tool, &error.clone().about(&id()).during(*tool).to_result());
         }
     }
 }
 
 #[test]
-fn a_description_is_what_it_is_said_to_be() {
+fn descriptions_match_the_output_schemas() {
     for detail in [DetailLevel::Summary, DetailLevel::Schema, DetailLevel::Full] {
         let structured = described().described(detail, 5);
-        assert_told(MetaTool::DescribeTool, &describe::answer(&structured));
+        assert_declared(MetaTool::DescribeTool, &describe::answer(&structured));
         let entry = described().discovered(detail);
         let structured = format!(r#"{{"tools":[{entry}],"nextCursor":"x","message":"m"}}"#);
-        assert_told(MetaTool::Discover, &describe::answer(&structured));
+        assert_declared(MetaTool::Discover, &describe::answer(&structured));
     }
     let examples = json!({ "examples": described().examples(5) }).to_string();
-    assert_told(MetaTool::ListToolExamples, &describe::answer(&examples));
+    assert_declared(MetaTool::ListToolExamples, &describe::answer(&examples));
     let listed = format!(r#"{{"tools":[{}]}}"#, described().listed());
-    assert_told(MetaTool::SearchTools, &describe::answer(&listed));
-    assert_told(MetaTool::ListTools, &describe::answer(&listed));
-    assert_told(MetaTool::ListNamespaces, &describe::answer(r#"{"namespaces":["git"]}"#));
+    assert_declared(MetaTool::SearchTools, &describe::answer(&listed));
+    assert_declared(MetaTool::ListTools, &describe::answer(&listed));
+    assert_declared(MetaTool::ListNamespaces, &describe::answer(r#"{"namespaces":["git"]}"#));
 }
 
 #[test]
-fn so_is_what_a_chain_comes_to() {
+fn chain_results_match_the_output_schema() {
     let step = StepArguments {
         tool: RequestedTool { server: None, tool: "git/log".to_owned() },
         args: "{}".to_owned(),
@@ -87,17 +87,17 @@ fn so_is_what_a_chain_comes_to() {
     };
     let includes = ChainIncludes { backends: true, tools: true };
     let mut chain = ToolChain::new(vec![step; 3], 8, includes).expect("few enough");
-    assert_told(MetaTool::RunChain, &chain.to_result(1000));
+    assert_declared(MetaTool::RunChain, &chain.to_result(1000));
     let failed = ToolOutcome::Failed(Box::new(ErrorObject::of_tool("no")));
     for outcome in [ToolOutcome::Value("[1]".to_owned()), failed] {
         let definition = Some(r#"{"name":"log"}"#.to_owned());
         chain.record_result(StepResult { id: Some(id()), definition, outcome, warning: None });
-        assert_told(MetaTool::RunChain, &chain.to_result(1000));
+        assert_declared(MetaTool::RunChain, &chain.to_result(1000));
     }
 }
 
 #[test]
-fn so_is_a_preview_and_each_page_of_the_rest() {
+fn previews_and_their_pages_match_the_output_schema() {
     let result = json!({ "content": [{ "type": "text", "text": "x".repeat(10_000) }] }).to_string();
     let preview = ResultPreview::of(&result, 4096).expect("it is large");
     let bounds = result_cache::ResultCacheLimits {
@@ -111,11 +111,14 @@ fn so_is_a_preview_and_each_page_of_the_rest() {
     let memory = crate::memory_budget::MemoryReservation::default();
     let mut cursor = results.keep([7; 16], &id(), (document, memory), next, Duration::ZERO);
     let mut n_pages = 0;
-    assert_told(MetaTool::RunTool, &preview.to_result(&id(), MetaTool::RunTool, cursor.as_deref()));
+    assert_declared(
+        MetaTool::RunTool,
+        &preview.to_result(&id(), MetaTool::RunTool, cursor.as_deref()),
+    );
     while let Some(at) = cursor {
         let page =
             results.page(&id(), MetaTool::RunTool, &at, 4096, Duration::ZERO).expect("a page");
-        assert_told(MetaTool::RunTool, &page);
+        assert_declared(MetaTool::RunTool, &page);
         let page: Value = serde_json::from_str(&page).expect("JSON");
         let next = &page["structuredContent"]["preview"]["nextCursor"];
         cursor = next.as_str().map(str::to_owned);

@@ -34,7 +34,7 @@ pub struct RequestedTool {
 
 /// The error of a text that is not a tool id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` names no tool: it has no server in front")]
+#[error("`{text}` is not a tool id: it has no server in front")]
 pub struct ToolIdError {
     text: String,
 }
@@ -42,7 +42,7 @@ pub struct ToolIdError {
 impl ToolIdError {
     /// Returns what to write instead.
     pub fn hint(&self) -> &'static str {
-        "Write `server/tool`, as the search for tools shows it."
+        "Write `server/tool`, as in search results."
     }
 }
 
@@ -66,9 +66,10 @@ impl ToolId {
             Some((at, length)) if at > 0 && at + length < text.len() => {
                 Ok(Self::new(&text[..at], &text[at + length..]))
             }
-            _ => Err(ToolIdError {
-                text: redact::cut(text, defaults::SUGGESTION_BYTES_MAX).to_owned(),
-            }),
+            _ => {
+                let text = redact::cut(text, defaults::SUGGESTION_BYTES_MAX).to_owned();
+                Err(ToolIdError { text })
+            }
         }
     }
 }
@@ -103,12 +104,12 @@ mod tests {
 
     use super::*;
 
-    fn wanted(server: Option<&str>, tool: &str) -> RequestedTool {
+    fn requested(server: Option<&str>, tool: &str) -> RequestedTool {
         RequestedTool { server: server.map(str::to_owned), tool: tool.to_owned() }
     }
 
     #[test]
-    fn a_tool_is_understood_however_its_server_is_put_in_front() {
+    fn a_tool_id_is_read_with_any_separator() {
         for (text, server, tool) in [
             ("git/log", "git", "log"),
             ("git:log", "git", "log"),
@@ -118,12 +119,12 @@ mod tests {
             ("my_git__log_all", "my_git", "log_all"),
         ] {
             assert_eq!(ToolId::parse(text), Ok(ToolId::new(server, tool)), "{text}");
-            assert_eq!(wanted(None, text).readings(), Ok(vec![ToolId::new(server, tool)]));
+            assert_eq!(requested(None, text).readings(), Ok(vec![ToolId::new(server, tool)]));
         }
     }
 
     #[test]
-    fn a_text_without_a_server_or_a_tool_is_none() {
+    fn a_text_without_a_server_or_a_tool_is_refused() {
         for text in ["", "log", "/log", "git/", "__", ":", "a_b"] {
             let error = ToolId::parse(text).expect_err(text).to_string();
             assert!(error.contains("no server in front"), "{error}");
@@ -133,9 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_written_twice_counts_once_unless_the_tool_is_called_so() {
+    fn a_server_that_a_model_writes_twice_counts_once_unless_the_tool_has_that_name() {
         let git = |tool: &str| ToolId::new("git", tool);
-        let of = |server, tool| wanted(Some(server), tool).readings().expect("a server");
+        let of = |server, tool| requested(Some(server), tool).readings().expect("a server");
         assert_eq!(of("git", "log"), [git("log")]);
         assert_eq!(of("git", "git/log"), [git("git/log"), git("log")]);
         assert_eq!(of("git", "git__log"), [git("git__log"), git("log")]);
@@ -144,13 +145,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_id_that_we_hand_out_is_understood(server in "[a-z0-9]{1,9}", tool in ".{1,20}") {
+        fn a_returned_tool_id_reads_back_as_the_same_tool(server in "[a-z0-9]{1,9}", tool in ".{1,20}") {
             let id = ToolId::new(server, tool);
             prop_assert_eq!(ToolId::parse(&id.to_string()), Ok(id));
         }
 
         #[test]
-        fn no_text_is_too_odd(text in ".{0,50}") {
+        fn any_text_is_a_tool_id_or_an_error(text in ".{0,50}") {
             drop(ToolId::parse(&text));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A schema comes from a server and is not trusted. Its size is bounded, references to other
 //! documents are not fetched, and its patterns take linear time, or bounded time with look-around.
-//! If a schema cannot be used, the call goes through unchecked, and the server decides.
+//! If a schema is unusable, metamcp sends the call unchecked, and the server decides.
 
 mod argument_problem;
 mod bounded_schema;
@@ -53,22 +53,22 @@ pub enum ArgumentVerdict {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UncheckedArguments {
     /// The schema is too large to be read.
-    #[error("its schema of {0} bytes is larger than the {SCHEMA_BYTES_MAX} that are read")]
+    #[error("the tool's schema has {0} bytes, and metamcp reads at most {SCHEMA_BYTES_MAX}")]
     TooLarge(usize),
     /// The schema is invalid or not understood.
-    #[error("its schema cannot be used: {0}")]
+    #[error("the tool's schema is unusable: {0}")]
     Unusable(Arc<str>),
     /// The schema exceeds the bounds.
-    #[error("its schema is too complex: {0}")]
-    TooComplex(#[from] TooComplex),
+    #[error("the tool's schema is too complex: {0}")]
+    TooComplex(TooComplex),
     /// Checking these arguments, or compiling the schema, takes more steps than one call may use.
-    #[error("to check them takes more than {CHECK_STEPS_MAX} steps")]
+    #[error("the check takes more than {CHECK_STEPS_MAX} steps")]
     TooCostly,
     /// Too many other checks are waiting.
-    #[error("too many checks wait to be done")]
+    #[error("too many other checks are waiting")]
     Busy,
     /// The arguments have a number out of range, or are nested too deep.
-    #[error("the arguments are beyond what is understood")]
+    #[error("they are nested too deep or have a number out of range")]
     Unreadable,
 }
 
@@ -85,10 +85,10 @@ impl ArgumentMismatch {
     /// Returns the error of a call to the tool `id`.
     pub fn to_error(&self, id: &ToolId) -> ErrorObject {
         let remedy = match self.has_more {
-            true => "Mend these, then call again; there are more.",
-            false => "Mend these, then call again.",
+            true => "Fix these problems and call again; there are more.",
+            false => "Fix these problems and call again.",
         };
-        let message = format!("the arguments do not fit `{id}`, which was not called");
+        let message = format!("`{id}` was not called: the arguments do not match its schema");
         let lines: Vec<String> = self.problems.iter().map(ArgumentProblem::to_string).collect();
         let expected: Map<String, Value> = (self.problems.iter())
             .filter_map(|problem| Some((problem.field.clone(), problem.expected.clone()?)))
@@ -102,28 +102,31 @@ impl ArgumentMismatch {
 }
 
 /// The hash of a schema's text.
-type Key = [u8; 32];
+type SchemaKey = [u8; 32];
 
-fn key(schema: &str) -> Key {
+/// A compiled schema, or the reason that there is none.
+type Compilation = Arc<Result<CompiledSchema, UncheckedArguments>>;
+
+fn key(schema: &str) -> SchemaKey {
     Sha256::digest(schema).into()
 }
 
 /// A cache of compiled schemas.
 #[derive(Default)]
 pub struct SchemaCache {
-    cache: Mutex<Cache>,
+    schemas: Mutex<CachedSchemas>,
 }
 
 #[derive(Default)]
-struct Cache {
-    known: HashMap<Key, Known>,
+struct CachedSchemas {
+    by_key: HashMap<SchemaKey, CachedSchema>,
     bytes: usize,
     /// The counter of uses.
     clock: u64,
 }
 
-struct Known {
-    compiled: Arc<Result<CompiledSchema, UncheckedArguments>>,
+struct CachedSchema {
+    compiled: Compilation,
     bytes: usize,
     used: u64,
 }
@@ -149,14 +152,11 @@ impl SchemaCache {
         if schema.len() > SCHEMA_BYTES_MAX {
             return Some(ArgumentVerdict::Unchecked(UncheckedArguments::TooLarge(schema.len())));
         }
-        let known = self.lock(|cache| cache.get(&key(schema)))?;
-        let compiled = match &*known {
+        let compilation = self.lock(|cache| cache.get(&key(schema)))?;
+        let compiled = match usable(&compilation, account, args) {
             Ok(compiled) => compiled,
-            Err(reason) => return Some(ArgumentVerdict::Unchecked(reason.clone())),
+            Err(reason) => return Some(ArgumentVerdict::Unchecked(reason)),
         };
-        if compiled.is_too_costly(account, args) {
-            return Some(ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly));
-        }
         // A problem is looked up in the schema.
         if args.len().max(schema.len()) > INLINE_BYTES_MAX {
             return None;
@@ -176,14 +176,11 @@ impl SchemaCache {
         if schema.len() > SCHEMA_BYTES_MAX {
             return ArgumentVerdict::Unchecked(UncheckedArguments::TooLarge(schema.len()));
         }
-        let known = self.compiled(schema);
-        let compiled = match &*known {
+        let compilation = self.compiled(schema);
+        let compiled = match usable(&compilation, account, args) {
             Ok(compiled) => compiled,
-            Err(reason) => return ArgumentVerdict::Unchecked(reason.clone()),
+            Err(reason) => return ArgumentVerdict::Unchecked(reason),
         };
-        if compiled.is_too_costly(account, args) {
-            return ArgumentVerdict::Unchecked(UncheckedArguments::TooCostly);
-        }
         compiled.check(args, CHECK_STEPS_MAX, stop).unwrap_or_else(|stopped| {
             if stopped != CheckStopped::Unwanted {
                 compiled.remember_cost(account, args);
@@ -204,7 +201,7 @@ impl SchemaCache {
     }
 
     /// Returns the compiled schema. It is compiled without the lock.
-    fn compiled(&self, schema: &str) -> Arc<Result<CompiledSchema, UncheckedArguments>> {
+    fn compiled(&self, schema: &str) -> Compilation {
         let key = key(schema);
         if let Some(known) = self.lock(|cache| cache.get(&key)) {
             return known;
@@ -214,53 +211,61 @@ impl SchemaCache {
         if n_bytes > VALIDATORS_BYTES_MAX / 4 {
             return compiled;
         }
-        let old = self.lock(|cache| cache.put(key, &compiled, n_bytes));
+        let evicted = self.lock(|cache| cache.put(key, &compiled, n_bytes));
         // Without the lock: dropping a large schema takes as long as checks against others.
-        drop(old);
+        drop(evicted);
         compiled
     }
 
-    fn lock<T>(&self, with: impl FnOnce(&mut Cache) -> T) -> T {
-        with(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
+    fn lock<T>(&self, with: impl FnOnce(&mut CachedSchemas) -> T) -> T {
+        with(&mut self.schemas.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl std::fmt::Debug for SchemaCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "[{} schemas]", self.lock(|cache| cache.known.len()))
+        write!(f, "[{} schemas]", self.lock(|cache| cache.by_key.len()))
     }
 }
 
-impl Cache {
-    fn get(&mut self, key: &Key) -> Option<Arc<Result<CompiledSchema, UncheckedArguments>>> {
+/// Returns a compiled schema, unless it is too costly to check these arguments of `account`.
+fn usable<'a>(
+    compilation: &'a Compilation,
+    account: Account,
+    args: &str,
+) -> Result<&'a CompiledSchema, UncheckedArguments> {
+    let compiled = compilation.as_ref().as_ref().map_err(Clone::clone)?;
+    match compiled.is_too_costly(account, args) {
+        true => Err(UncheckedArguments::TooCostly),
+        false => Ok(compiled),
+    }
+}
+
+impl CachedSchemas {
+    fn get(&mut self, key: &SchemaKey) -> Option<Compilation> {
         self.clock += 1;
-        let known = self.known.get_mut(key)?;
-        known.used = self.clock;
-        Some(Arc::clone(&known.compiled))
+        let cached = self.by_key.get_mut(key)?;
+        cached.used = self.clock;
+        Some(Arc::clone(&cached.compiled))
     }
 
     /// Adds a schema, and returns those that are evicted for it.
-    fn put(
-        &mut self,
-        key: Key,
-        compiled: &Arc<Result<CompiledSchema, UncheckedArguments>>,
-        bytes: usize,
-    ) -> Vec<Known> {
+    fn put(&mut self, key: SchemaKey, compiled: &Compilation, bytes: usize) -> Vec<CachedSchema> {
         self.clock += 1;
-        let known = Known { compiled: Arc::clone(compiled), bytes, used: self.clock };
+        let cached = CachedSchema { compiled: Arc::clone(compiled), bytes, used: self.clock };
         self.bytes += bytes;
-        let mut gone: Vec<Known> = self.known.insert(key, known).into_iter().collect();
-        self.bytes -= gone.iter().map(|old| old.bytes).sum::<usize>();
-        while self.known.len() > VALIDATORS_MAX || self.bytes > VALIDATORS_BYTES_MAX {
+        let mut evicted: Vec<CachedSchema> = self.by_key.insert(key, cached).into_iter().collect();
+        self.bytes -= evicted.iter().map(|old| old.bytes).sum::<usize>();
+        while self.by_key.len() > VALIDATORS_MAX || self.bytes > VALIDATORS_BYTES_MAX {
             // There are only a few hundred, and each new schema adds only one.
-            let oldest = self.known.iter().min_by_key(|(_, known)| known.used);
+            let oldest = self.by_key.iter().min_by_key(|(_, cached)| cached.used);
             let Some(oldest) = oldest.map(|(key, _)| *key) else { break };
-            if let Some(old) = self.known.remove(&oldest) {
+            if let Some(old) = self.by_key.remove(&oldest) {
                 self.bytes -= old.bytes;
-                gone.push(old);
+                evicted.push(old);
             }
         }
-        gone
+        evicted
     }
 }
 

@@ -42,19 +42,19 @@ pub enum ClientSocket {
     Elsewhere(IpAddr),
     /// A socket without information: its process closed it, netlink is unavailable, or the
     /// connection is not TCP.
-    Untold,
+    Unknown,
 }
 
 impl ConnectedClient {
     /// Returns the client of a TCP connection. Queries the kernel, which does not block.
     pub fn of_tcp(stream: &TcpStream) -> Self {
         let socket = client_socket(stream).unwrap_or_else(|error| {
-            tracing::debug!(%error, "the kernel does not tell whose a connection is");
-            ClientSocket::Untold
+            tracing::debug!(%error, "the user of a client connection is unknown: {error}");
+            ClientSocket::Unknown
         });
         let account = match socket {
             ClientSocket::Local(found) => account_of(found.uid),
-            ClientSocket::Elsewhere(_) | ClientSocket::Untold => Account::Unknown,
+            ClientSocket::Elsewhere(_) | ClientSocket::Unknown => Account::Unknown,
         };
         Self { holder: connection_of(account), socket }
     }
@@ -62,13 +62,13 @@ impl ConnectedClient {
     /// Returns the client of a Unix socket connection.
     pub fn of_unix(stream: &UnixStream) -> Self {
         let account = stream.peer_cred().map_or(Account::Unknown, |found| account_of(found.uid()));
-        Self { holder: connection_of(account), socket: ClientSocket::Untold }
+        Self { holder: connection_of(account), socket: ClientSocket::Unknown }
     }
 
     /// Returns the client on the standard input and output of this process: its own user.
     pub fn of_own_user() -> Self {
         let account = account_of(rustix::process::geteuid().as_raw());
-        Self { holder: connection_of(account), socket: ClientSocket::Untold }
+        Self { holder: connection_of(account), socket: ClientSocket::Unknown }
     }
 
     /// Returns the same client in the account of its token.
@@ -98,13 +98,13 @@ fn connection_of(account: Account) -> Holder {
 }
 
 fn client_socket(stream: &TcpStream) -> io::Result<ClientSocket> {
-    let (client, ours) = (stream.peer_addr()?, stream.local_addr()?);
-    Ok(match sock_diag::find(client, ours)? {
+    let (client, own) = (stream.peer_addr()?, stream.local_addr()?);
+    Ok(match sock_diag::find(client, own)? {
         // A socket that its process closed has no owner; the kernel may report root.
-        Some(found) if found.inode == 0 => ClientSocket::Untold,
+        Some(found) if found.inode == 0 => ClientSocket::Unknown,
         Some(found) => ClientSocket::Local(found),
         // A loopback client has a local socket, so it was closed or is in a hidden namespace.
-        None if client.ip().to_canonical().is_loopback() => ClientSocket::Untold,
+        None if client.ip().to_canonical().is_loopback() => ClientSocket::Unknown,
         None => ClientSocket::Elsewhere(client.ip().to_canonical()),
     })
 }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_of_this_host_is_known_by_its_user_and_by_its_socket() {
+    async fn a_client_of_this_host_is_identified_by_its_user_and_its_socket() {
         use std::os::{fd::AsRawFd as _, unix::fs::MetadataExt as _};
         for listen in ["127.0.0.1:0", "[::1]:0"] {
             let (found, client) = caller(listen, connected).await;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_of_version_4_is_known_at_a_listener_of_version_6() {
+    async fn an_ipv4_client_is_identified_at_an_ipv6_listener() {
         let to = |address: SocketAddr| format!("127.0.0.1:{}", address.port());
         let (found, _client) =
             caller("[::]:0", move |address| connected(to(address).parse().expect("one"))).await;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_of_another_user_is_known_as_that_user() {
+    async fn a_client_of_another_user_is_identified_as_that_user() {
         if !rustix::process::geteuid().is_root() {
             return;
         }
@@ -184,11 +184,11 @@ mod tests {
         drop(connected(listener.local_addr().expect("bound")));
         let (stream, _) = listener.accept().await.expect("accepted");
         let found = ConnectedClient::of_tcp(&stream);
-        assert_eq!((found.socket, found.holder.account), (ClientSocket::Untold, Account::Unknown));
+        assert_eq!((found.socket, found.holder.account), (ClientSocket::Unknown, Account::Unknown));
     }
 
     #[tokio::test]
-    async fn each_connection_is_a_member_of_its_own_and_a_token_changes_the_account_alone() {
+    async fn each_connection_is_its_own_member_and_a_token_changes_only_the_account() {
         let (one, _client) = caller("127.0.0.1:0", connected).await;
         let (other, _client) = caller("127.0.0.1:0", connected).await;
         assert_ne!(one.holder.member, other.holder.member);
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_of_a_unix_socket_is_known_by_its_user() {
-        let (ours, _theirs) = UnixStream::pair().expect("a pair");
-        assert_eq!(ConnectedClient::of_unix(&ours).holder.account, own_account());
+    async fn a_client_of_a_unix_socket_is_identified_by_its_user() {
+        let (own, _theirs) = UnixStream::pair().expect("a pair");
+        assert_eq!(ConnectedClient::of_unix(&own).holder.account, own_account());
         assert_eq!(ConnectedClient::of_own_user().holder.account, own_account());
     }
 
     #[test]
-    fn a_user_namespace_that_hides_users_is_known_by_its_map() {
+    fn a_user_namespace_that_hides_users_is_recognised_by_its_map() {
         assert!(shows_all_users("         0          0 4294967295\n"));
         for map in ["0 100000 65536\n", "0 0 1\n65534 65534 1\n", ""] {
             assert!(!shows_all_users(map), "{map}");

@@ -26,7 +26,7 @@ const BY_FAMILY: u16 = 20;
 
 /// `NLM_F_REQUEST`, and the type of an error answer. Source: Linux' `include/uapi/linux/netlink.h`.
 const REQUEST: u16 = 1;
-const ERROR: u16 = 2;
+const ERROR_ANSWER: u16 = 2;
 
 /// `IPPROTO_TCP`.
 const TCP: u8 = 6;
@@ -43,16 +43,16 @@ const REQUEST_BYTES: usize = HEADER_BYTES + 8 + ID_BYTES;
 /// The length of the two ports in `struct inet_diag_sockid`.
 const PORTS_BYTES: usize = 4;
 
-/// Finds the socket at `client` connected to `ours`, if it is in this network namespace.
+/// Finds the socket at `client` connected to `own`, if it is in this network namespace.
 ///
 /// # Errors
 ///
 /// [`io::Error`] if the kernel refuses, as under `RestrictAddressFamilies=` without `AF_NETLINK`.
-pub fn find(client: SocketAddr, ours: SocketAddr) -> io::Result<Option<LocalSocket>> {
+pub fn find(client: SocketAddr, own: SocketAddr) -> io::Result<Option<LocalSocket>> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let kind = Some(netlink::SOCK_DIAG);
     let netlink = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, kind)?;
-    let request = request(client, ours);
+    let request = request(client, own);
     send(&netlink, &request, SendFlags::empty())?;
     let mut answer = [0; 512];
     let (_, n_bytes) = recv(&netlink, &mut answer, RecvFlags::empty())?;
@@ -60,9 +60,9 @@ pub fn find(client: SocketAddr, ours: SocketAddr) -> io::Result<Option<LocalSock
 }
 
 /// Returns `struct nlmsghdr` and `struct inet_diag_req_v2`.
-fn request(client: SocketAddr, ours: SocketAddr) -> [u8; REQUEST_BYTES] {
+fn request(client: SocketAddr, own: SocketAddr) -> [u8; REQUEST_BYTES] {
     // An IPv4 client at an IPv6 listener has mapped addresses.
-    let (from, to) = (client.ip().to_canonical(), ours.ip().to_canonical());
+    let (from, to) = (client.ip().to_canonical(), own.ip().to_canonical());
     let family = if from.is_ipv4() { VERSION_4 } else { VERSION_6 };
     let mut bytes = [0; REQUEST_BYTES];
     let mut at = 0;
@@ -77,7 +77,7 @@ fn request(client: SocketAddr, ours: SocketAddr) -> [u8; REQUEST_BYTES] {
     put(&[family, TCP, 0, 0]);
     put(&u32::MAX.to_ne_bytes()); // All states.
     put(&client.port().to_be_bytes());
-    put(&ours.port().to_be_bytes());
+    put(&own.port().to_be_bytes());
     put(&octets(from));
     put(&octets(to));
     put(&0_u32.to_ne_bytes()); // Any interface.
@@ -98,13 +98,14 @@ fn octets(address: IpAddr) -> [u8; 16] {
 
 /// Parses `struct nlmsghdr` and `struct inet_diag_msg`, which answer `request`.
 fn parse(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> io::Result<Option<LocalSocket>> {
-    let short = || io::Error::new(io::ErrorKind::InvalidData, "a short answer of netlink");
+    let short =
+        || io::Error::new(io::ErrorKind::InvalidData, "netlink returned a truncated answer");
     let number = |at: usize| {
         let bytes = answer.get(at..)?.first_chunk()?;
         Some(u32::from_ne_bytes(*bytes))
     };
     let kind = answer.get(4..).and_then(<[u8]>::first_chunk).ok_or_else(short)?;
-    if u16::from_ne_bytes(*kind) == ERROR {
+    if u16::from_ne_bytes(*kind) == ERROR_ANSWER {
         // `struct nlmsgerr` begins with the negative error.
         let error = number(HEADER_BYTES).ok_or_else(short)?.cast_signed();
         let error = io::Error::from_raw_os_error(error.saturating_neg());
@@ -113,8 +114,8 @@ fn parse(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> io::Result<Option<Loca
     // If no connection has the addresses, the kernel returns a listener at one of them, which has
     // no second port.
     let ports = |from: &[u8]| from.first_chunk::<PORTS_BYTES>().copied();
-    let told = answer.get(HEADER_BYTES + 4..).and_then(ports).ok_or_else(short)?;
-    if Some(told) != ports(&request[HEADER_BYTES + 8..]) {
+    let found_ports = answer.get(HEADER_BYTES + 4..).and_then(ports).ok_or_else(short)?;
+    if Some(found_ports) != ports(&request[HEADER_BYTES + 8..]) {
         return Ok(None);
     }
     // After the addresses come the timers and the lengths of the queues.
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_no_connection_has_are_those_of_no_socket() {
+    fn addresses_without_a_connection_have_no_socket() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
         let listening = listener.local_addr().expect("bound");
         // For the first of them, the kernel returns the listener itself.
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_off_is_an_error() {
+    fn a_truncated_netlink_answer_is_an_error() {
         let request = request(address("127.0.0.1:1"), address("127.0.0.1:2"));
         let mut whole = vec![0; 88];
         whole[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());

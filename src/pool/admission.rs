@@ -1,7 +1,7 @@
 //! Permits for connections: their holders, the queue for them, and evictions.
 //!
-//! Drives [`super::permits`] and [`super::idle_connections`]: one admission for all servers together, and one
-//! for each server that declares a maximum number of connections for its clients.
+//! Drives [`super::permits`] and [`super::idle_connections`]. There is one admission for all
+//! servers together, and one for each server that limits the connections of its clients.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -35,18 +35,18 @@ pub(super) trait Evictable: fmt::Debug + Send + Sync {
 
     /// Closes the connection, which returns the permit. Skips the drain if `is_awaited`. Returns
     /// `false` if the connection is in use again.
-    fn put_away(&self, is_awaited: bool) -> bool;
+    fn close_if_idle(&self, is_awaited: bool) -> bool;
 
     /// Returns the connection's server, its state, and the number of requests that hold it.
-    fn holding(&self) -> (ServerName, LifecycleState, usize);
+    fn usage(&self) -> (ServerName, LifecycleState, usize);
 }
 
 /// The holders of permits, and the requests that wait for one.
 #[derive(Debug)]
 pub(super) struct PermitAdmission {
-    books: Mutex<Books>,
+    state: Mutex<AdmissionState>,
     /// The number of connections that should close. Checked when a connection becomes idle.
-    n_wanted: AtomicUsize,
+    n_to_close: AtomicUsize,
     n_evicted: AtomicU64,
     n_swept: AtomicU64,
     n_illegal: AtomicU64,
@@ -55,7 +55,7 @@ pub(super) struct PermitAdmission {
     /// Notifies the waiting requests that the time until they may use the reserve has changed.
     rules_changed: Notify,
     /// The servers with a new connection.
-    arrivals: Mutex<BTreeSet<ServerName>>,
+    new_connections: Mutex<BTreeSet<ServerName>>,
     arrived: Notify,
     started: Instant,
     /// The next time of the sweep, in milliseconds since `started`.
@@ -63,81 +63,76 @@ pub(super) struct PermitAdmission {
 }
 
 #[derive(Debug)]
-struct Books {
-    seats: PermitQueue,
+struct AdmissionState {
+    permits: PermitQueue,
     min: usize,
     /// The default idle timeout.
-    stay: Option<Duration>,
-    guests: HashMap<u64, Sitting>,
+    idle_timeout: Option<Duration>,
+    /// The permits in use, by number.
+    held: HashMap<u64, HeldPermit>,
     waiting: HashMap<QueueTicket, Waiting>,
-    n_seated: u64,
+    n_granted: u64,
 }
 
 #[derive(Debug)]
-struct Sitting {
-    guest: Weak<dyn Evictable>,
+struct HeldPermit {
+    connection: Weak<dyn Evictable>,
     holder: Holder,
     /// The connection was asked to close.
-    is_leaving: bool,
-}
-
-impl Sitting {
-    fn stays(&self) -> bool {
-        !self.is_leaving
-    }
+    is_closing: bool,
 }
 
 #[derive(Debug)]
 struct Waiting {
-    guest: Weak<dyn Evictable>,
-    granted: oneshot::Sender<ConnectionPermit>,
+    connection: Weak<dyn Evictable>,
+    grant: oneshot::Sender<ConnectionPermit>,
 }
 
 /// A permit for one connection. Dropping it returns the permit.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
-    roster: Arc<PermitAdmission>,
+    admission: Arc<PermitAdmission>,
     number: u64,
     holder: Holder,
 }
 
 /// A place in the queue. Dropping it leaves the queue.
 struct Place<'a> {
-    roster: &'a Arc<PermitAdmission>,
+    admission: &'a Arc<PermitAdmission>,
     ticket: QueueTicket,
 }
 
 impl PermitAdmission {
     /// Returns an empty admission for all servers together.
     pub(super) fn new(rules: &config::PoolConfig) -> Arc<Self> {
-        Self::with(bounds(rules), rules.min_size, rules.idle_timeout)
+        Self::with(limits(rules), rules.min_size, rules.idle_timeout)
     }
 
     /// Returns an empty admission for the connections of one server.
     pub(super) fn of_one(max_connections: usize) -> Arc<Self> {
-        let bounds =
+        let limits =
             PermitLimits { size: max_connections, reserve: 0, reserve_after: Duration::ZERO };
-        Self::with(bounds, 0, None)
+        Self::with(limits, 0, None)
     }
 
-    fn with(bounds: PermitLimits, min: usize, stay: Option<Duration>) -> Arc<Self> {
-        let books = Books {
-            seats: PermitQueue::new(bounds),
+    fn with(limits: PermitLimits, min: usize, idle_timeout: Option<Duration>) -> Arc<Self> {
+        let state = AdmissionState {
+            permits: PermitQueue::new(limits),
             min,
-            stay,
-            guests: HashMap::new(),
+            idle_timeout,
+            held: HashMap::new(),
             waiting: HashMap::new(),
-            n_seated: 0,
+            n_granted: 0,
         };
         Arc::new(Self {
-            books: Mutex::new(books),
-            n_wanted: AtomicUsize::new(0),
+            state: Mutex::new(state),
+            n_to_close: AtomicUsize::new(0),
             n_evicted: AtomicU64::new(0),
             n_swept: AtomicU64::new(0),
             n_illegal: AtomicU64::new(0),
             woken: Notify::new(),
             rules_changed: Notify::new(),
-            arrivals: Mutex::default(),
+            new_connections: Mutex::default(),
             arrived: Notify::new(),
             started: Instant::now(),
             sweeps_at_ms: AtomicU64::new(u64::MAX),
@@ -147,106 +142,107 @@ impl PermitAdmission {
     /// Applies other limits. Surplus connections close when they become idle.
     pub(super) fn set_rules(self: &Arc<Self>, rules: &config::PoolConfig) {
         {
-            let mut books = self.books();
-            books.seats.set_bounds(bounds(rules));
-            books.min = rules.min_size;
-            books.stay = rules.idle_timeout;
+            let mut state = self.state();
+            state.permits.limits = limits(rules);
+            state.min = rules.min_size;
+            state.idle_timeout = rules.idle_timeout;
         }
         self.rules_changed.notify_waiters();
-        self.seat_who_waits();
+        self.grant_to_waiters();
         self.make_room();
         self.woken.notify_one();
     }
 
     /// Returns the default idle timeout.
     pub(super) fn default_idle_limit(&self) -> Option<Duration> {
-        self.books().stay
+        self.state().idle_timeout
     }
 
     /// Waits for a permit for `holder`, as long as it takes. The least recently used connection is
     /// evicted as soon as one is idle. Cancel safe: the next waiter gets the place in the queue.
-    pub(super) async fn seat(
+    pub(super) async fn acquire(
         self: &Arc<Self>,
         holder: Holder,
-        guest: Weak<dyn Evictable>,
+        connection: Weak<dyn Evictable>,
     ) -> ConnectionPermit {
         let asked = Instant::now();
-        let (ticket, mut seated) = {
-            let mut books = self.books();
-            let ticket = match books.seats.ask(holder, asked) {
-                PermitReply::Seated => return self.sit(&mut books, holder, guest),
+        let (ticket, mut granted) = {
+            let mut state = self.state();
+            let ticket = match state.permits.request(holder, asked) {
+                PermitReply::Granted => return self.issue(&mut state, holder, connection),
                 PermitReply::Queued(ticket) => ticket,
             };
-            let (granted, seated) = oneshot::channel();
-            books.waiting.insert(ticket, Waiting { guest, granted });
-            self.post(&books);
-            (ticket, seated)
+            let (grant, granted) = oneshot::channel();
+            state.waiting.insert(ticket, Waiting { connection, grant });
+            self.publish_n_to_close(&state);
+            (ticket, granted)
         };
-        let _place = Place { roster: self, ticket };
+        let _place = Place { admission: self, ticket };
         self.make_room();
         loop {
             let changed = self.rules_changed.notified();
-            let may_use_reserve = asked + self.books().seats.bounds().reserve_after;
+            let may_use_reserve = asked + self.state().permits.limits.reserve_after;
             tokio::select! {
                 biased;
-                seat = &mut seated => match seat {
-                    Ok(seat) => return seat,
+                permit = &mut granted => match permit {
+                    Ok(permit) => return permit,
                     // The sender is removed only together with a permit or with this place.
                     Err(_) => std::future::pending().await,
                 },
                 () = time::sleep_until(may_use_reserve), if Instant::now() < may_use_reserve => {
-                    self.seat_who_waits();
+                    self.grant_to_waiters();
                 }
                 () = changed => {}
             }
         }
     }
 
-    fn sit(
+    /// Records `connection` as the holder of a granted permit.
+    fn issue(
         self: &Arc<Self>,
-        books: &mut Books,
+        state: &mut AdmissionState,
         holder: Holder,
-        guest: Weak<dyn Evictable>,
+        connection: Weak<dyn Evictable>,
     ) -> ConnectionPermit {
-        books.n_seated += 1;
-        let number = books.n_seated;
-        books.guests.insert(number, Sitting { guest, holder, is_leaving: false });
-        ConnectionPermit { roster: Arc::clone(self), number, holder }
+        state.n_granted += 1;
+        let number = state.n_granted;
+        state.held.insert(number, HeldPermit { connection, holder, is_closing: false });
+        ConnectionPermit { admission: Arc::clone(self), number, holder }
     }
 
     /// Grants free permits to the waiting requests.
-    fn seat_who_waits(self: &Arc<Self>) {
-        let seated: Vec<_> = {
-            let mut books = self.books();
-            let tickets = books.seats.seat(Instant::now());
-            self.post(&books);
-            let granted = tickets.into_iter().filter_map(|ticket| {
-                let Waiting { guest, granted } = books.waiting.remove(&ticket)?;
-                Some((granted, self.sit(&mut books, ticket.holder(), guest)))
+    fn grant_to_waiters(self: &Arc<Self>) {
+        let granted: Vec<_> = {
+            let mut state = self.state();
+            let tickets = state.permits.grant(Instant::now());
+            self.publish_n_to_close(&state);
+            let served = tickets.into_iter().filter_map(|ticket| {
+                let Waiting { connection, grant } = state.waiting.remove(&ticket)?;
+                Some((grant, self.issue(&mut state, ticket.holder(), connection)))
             });
-            granted.collect()
+            served.collect()
         };
-        for (granted, seat) in seated {
+        for (grant, permit) in granted {
             // A request that has left returns the permit.
-            drop(granted.send(seat));
+            drop(grant.send(permit));
         }
     }
 
     /// Returns the server that gets the next permit, if a request waits for one.
-    pub(super) fn next(&self) -> Option<ServerName> {
-        if self.n_wanted.load(Ordering::Relaxed) == 0 {
+    pub(super) fn next_server(&self) -> Option<ServerName> {
+        if self.n_to_close.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let guest = {
-            let books = self.books();
-            books.waiting.get(&books.seats.next()?)?.guest.upgrade()
+        let connection = {
+            let state = self.state();
+            state.waiting.get(&state.permits.next()?)?.connection.upgrade()
         };
-        guest.map(|guest| guest.holding().0)
+        connection.map(|connection| connection.usage().0)
     }
 
     /// Records that a server has a new connection.
     pub(super) fn note_arrival(&self, server: &ServerName) {
-        self.arrivals().insert(server.clone());
+        self.new_connections().insert(server.clone());
         self.arrived.notify_one();
     }
 
@@ -254,29 +250,29 @@ impl PermitAdmission {
     /// call returns them.
     pub(super) async fn arrived(&self) -> BTreeSet<ServerName> {
         loop {
-            let arrivals = std::mem::take(&mut *self.arrivals());
-            if !arrivals.is_empty() {
-                return arrivals;
+            let new_connections = std::mem::take(&mut *self.new_connections());
+            if !new_connections.is_empty() {
+                return new_connections;
             }
             self.arrived.notified().await;
         }
     }
 
-    fn arrivals(&self) -> MutexGuard<'_, BTreeSet<ServerName>> {
+    fn new_connections(&self) -> MutexGuard<'_, BTreeSet<ServerName>> {
         // Held only for single statements on plain data.
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.new_connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a refused state transition.
-    pub(super) fn illegal(&self) {
+    pub(super) fn count_illegal_transition(&self) {
         self.n_illegal.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the connections of each server.
     pub(super) fn holders(&self) -> Vec<ServerConnections> {
         let mut holders = BTreeMap::<ServerName, ServerConnections>::new();
-        for (_, guest) in self.guests(|_| true) {
-            let (server, state, n_requests) = guest.holding();
+        for (_, connection) in self.connections(|_| true) {
+            let (server, state, n_requests) = connection.usage();
             let holder =
                 holders.entry(server.clone()).or_insert_with(|| ServerConnections::none(server));
             holder.add(state, n_requests);
@@ -287,19 +283,19 @@ impl PermitAdmission {
     /// Returns the status.
     pub(super) fn status(&self) -> PoolStatus {
         let states: Vec<LifecycleState> =
-            self.guests(Sitting::stays).iter().map(|(_, guest)| guest.holding().1).collect();
+            self.open_connections().iter().map(|(_, connection)| connection.usage().1).collect();
         let n_in = |wanted: LifecycleState| states.iter().filter(|state| **state == wanted).count();
         let (active, idle) = (n_in(LifecycleState::Active), n_in(LifecycleState::Idle));
-        let books = self.books();
-        let bounds = books.seats.bounds();
+        let state = self.state();
+        let limits = state.permits.limits;
         PoolStatus {
-            size: bounds.size,
-            reserve_size: bounds.reserve,
-            min_size: books.min,
-            connections: books.seats.n_taken(),
+            size: limits.size,
+            reserve_size: limits.reserve,
+            min_size: state.min,
+            connections: state.permits.n_taken,
             active,
             idle,
-            waiting: books.seats.n_waiting(),
+            waiting: state.permits.n_waiting(),
             evicted: self.n_evicted.load(Ordering::Relaxed),
             swept: self.n_swept.load(Ordering::Relaxed),
             illegal_transitions: self.n_illegal.load(Ordering::Relaxed),
@@ -308,35 +304,42 @@ impl PermitAdmission {
 
     /// Returns the number of permits without the reserve.
     pub(super) fn size(&self) -> usize {
-        self.books().seats.bounds().size
+        self.state().permits.limits.size
     }
 
-    /// Returns the connections that `is_meant` accepts.
-    fn guests(&self, is_meant: impl Fn(&Sitting) -> bool) -> Vec<(u64, Arc<dyn Evictable>)> {
-        let books = self.books();
-        let sitting = books.guests.iter().filter(|(_, sitting)| is_meant(sitting));
-        sitting.filter_map(|(number, sitting)| Some((*number, sitting.guest.upgrade()?))).collect()
+    /// Returns the connections that were not asked to close, by the number of their permit.
+    fn open_connections(&self) -> Vec<(u64, Arc<dyn Evictable>)> {
+        self.connections(|permit| !permit.is_closing)
+    }
+
+    fn connections(
+        &self,
+        is_meant: impl Fn(&HeldPermit) -> bool,
+    ) -> Vec<(u64, Arc<dyn Evictable>)> {
+        let state = self.state();
+        let held = state.held.iter().filter(|(_, permit)| is_meant(permit));
+        held.filter_map(|(number, permit)| Some((*number, permit.connection.upgrade()?))).collect()
     }
 
     /// Publishes the number of connections that should close.
-    fn post(&self, books: &Books) {
-        self.n_wanted.store(books.n_wanted(), Ordering::Relaxed);
+    fn publish_n_to_close(&self, state: &AdmissionState) {
+        self.n_to_close.store(state.n_to_close(), Ordering::Relaxed);
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn state(&self) -> MutexGuard<'_, AdmissionState> {
         // Held only for statements on plain data. No connection is queried under it.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Books {
+impl AdmissionState {
     /// Returns the number of connections that should close.
-    fn n_wanted(&self) -> usize {
-        self.seats.n_waiting().max(self.seats.n_surplus())
+    fn n_to_close(&self) -> usize {
+        self.permits.n_waiting().max(self.permits.n_surplus())
     }
 }
 
-fn bounds(rules: &config::PoolConfig) -> PermitLimits {
+fn limits(rules: &config::PoolConfig) -> PermitLimits {
     PermitLimits {
         size: rules.size,
         reserve: rules.reserve_size,
@@ -347,11 +350,11 @@ fn bounds(rules: &config::PoolConfig) -> PermitLimits {
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         {
-            let mut books = self.roster.books();
-            books.guests.remove(&self.number);
-            books.seats.release(self.holder);
+            let mut state = self.admission.state();
+            state.held.remove(&self.number);
+            state.permits.release(self.holder);
         }
-        self.roster.seat_who_waits();
+        self.admission.grant_to_waiters();
     }
 }
 
@@ -359,10 +362,10 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         // A request with a permit has left the queue already.
         let waiting = {
-            let mut books = self.roster.books();
-            books.seats.leave(self.ticket);
-            self.roster.post(&books);
-            books.waiting.remove(&self.ticket)
+            let mut state = self.admission.state();
+            state.permits.leave(self.ticket);
+            self.admission.publish_n_to_close(&state);
+            state.waiting.remove(&self.ticket)
         };
         drop(waiting);
     }

@@ -25,7 +25,7 @@ pub struct BreakerGate {
     breaker: Mutex<Breaker>,
 }
 
-/// The permission to send one request to the server. Dropping it unreported means cancellation.
+/// The permission to send one request to the server. Dropping it without a report cancels it.
 #[derive(Debug)]
 #[must_use]
 pub struct GatePass {
@@ -35,7 +35,7 @@ pub struct GatePass {
 
 /// The error for a request that must not reach the server now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("breaker open")]
+#[error("the breaker is open")]
 pub struct BreakerOpen {
     /// The longest time until a request may pass.
     pub retry_in: Duration,
@@ -81,15 +81,20 @@ impl BreakerGate {
     }
 
     /// Logs the state change that a report caused. The callers log the failures themselves.
-    fn tell(&self, change: BreakerChange, fault: Option<Fault>) {
+    fn log_change(&self, change: BreakerChange, fault: Option<Fault>) {
         let server = &self.server;
         match change {
             BreakerChange::Nothing => {}
             BreakerChange::Tripped { failures } => {
                 let fault = fault.map(Fault::name);
-                tracing::warn!(mcp_server = %server, fault, failures, "breaker tripped");
+                tracing::warn!(
+                    mcp_server = %server, fault, failures,
+                    "breaker tripped: server `{server}` failed {failures} times, so its requests are refused"
+                );
             }
-            BreakerChange::Normal => tracing::info!(mcp_server = %server, "breaker normal again"),
+            BreakerChange::Normal => tracing::info!(
+                mcp_server = %server, "breaker normal again: server `{server}` works"
+            ),
         }
     }
 }
@@ -104,7 +109,7 @@ impl GatePass {
     pub fn succeeded(mut self) {
         if let Some(ticket) = self.ticket.take() {
             let change = self.gate.breaker().succeeded(&ticket, self.gate.now());
-            self.gate.tell(change, None);
+            self.gate.log_change(change, None);
         }
     }
 
@@ -116,9 +121,12 @@ impl GatePass {
         let change = gate.breaker().failed(&ticket, fault, incident, gate.now());
         if fault == Fault::Auth {
             let (server, error) = (&gate.server, chain(details));
-            tracing::warn!(mcp_server = %server, error, "server refuses our credentials");
+            tracing::warn!(
+                mcp_server = %server, error,
+                "server `{server}` refuses its credentials: {error}"
+            );
         }
-        gate.tell(change, Some(fault));
+        gate.log_change(change, Some(fault));
     }
 }
 
@@ -149,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_clock_brings_the_probe() {
+    async fn the_breaker_admits_a_probe_after_the_cooldown() {
         let gate = tripped();
         assert_eq!(
             gate.admit(Holder::SERVICE).err(),
@@ -161,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_permit_that_is_dropped_is_given_back() {
+    async fn a_dropped_probe_lets_the_next_request_be_the_probe() {
         let gate = tripped();
         tokio::time::advance(SETTINGS.cooldown).await;
         let probe = gate.admit(Holder::SERVICE).expect("the probe");

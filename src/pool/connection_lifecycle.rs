@@ -31,7 +31,7 @@ pub enum LifecycleState {
     Active,
     /// The last attempt failed, or the connection ended under a request. A request reconnects.
     Failed,
-    /// Closed for good or because it was idle, or ended while idle.
+    /// Closed by metamcp, or ended while idle.
     Closed,
 }
 
@@ -156,7 +156,7 @@ mod tests {
     ];
 
     #[test]
-    fn there_are_eleven_ways_and_none_out_of_closed() {
+    fn the_lifecycle_has_eleven_transitions_and_none_out_of_closed() {
         use LifecycleState::{Active, Closed, Connecting, Failed, Idle};
         let legal = [
             (Idle, Connecting),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn active_is_as_long_as_anybody_holds_a_lease() {
+    fn a_connection_is_active_while_a_lease_exists() {
         let mut life = ConnectionLifecycle::default();
         life.dial().and_then(|()| life.connected()).expect("legal");
         life.lease().expect("legal");

@@ -1,9 +1,11 @@
 //! State that a session has only once but many clients share: the log level and the watched
 //! resources.
 //!
-//! Pure: holds the demand and the state that the server has, and computes the next step.
+//! Pure: it holds the demand and the state of the server, and computes the next step.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
 
 use crate::protocol::{Era, LoggingLevel, Message, payloads::method};
 
@@ -19,10 +21,11 @@ pub struct ClientDemand {
 /// The demand on a connection, and the state that its server has been sent.
 #[derive(Debug, Default)]
 pub(super) struct DesiredState {
-    /// The generation of the connection that `told` describes.
+    /// The generation of the connection that `sent` describes.
     generation: u64,
-    wanted: ClientDemand,
-    told: ClientDemand,
+    demand: ClientDemand,
+    /// The demand that the server has been sent.
+    sent: ClientDemand,
     /// Subscriptions that the server refused or did not answer, with the error objects as JSON
     /// text.
     refused: BTreeMap<String, String>,
@@ -42,15 +45,9 @@ impl ReconcileStep {
     /// Returns the request, if the step is one.
     pub(super) fn request(&self) -> Option<Message> {
         let (method, params) = match self {
-            Self::SetLevel(level) => {
-                (method::LOGGING_SET_LEVEL, serde_json::json!({ "level": level.name() }))
-            }
-            Self::Subscribe(uri) => {
-                (method::RESOURCES_SUBSCRIBE, serde_json::json!({ "uri": uri }))
-            }
-            Self::Unsubscribe(uri) => {
-                (method::RESOURCES_UNSUBSCRIBE, serde_json::json!({ "uri": uri }))
-            }
+            Self::SetLevel(level) => (method::LOGGING_SET_LEVEL, json!({ "level": level.name() })),
+            Self::Subscribe(uri) => (method::RESOURCES_SUBSCRIBE, json!({ "uri": uri })),
+            Self::Unsubscribe(uri) => (method::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })),
             Self::Watch(_) => return None,
         };
         Some(Message::request(method, Some(&params.to_string())))
@@ -59,21 +56,21 @@ impl ReconcileStep {
 
 impl DesiredState {
     /// Replaces the demand.
-    pub(super) fn set_demand(&mut self, wants: ClientDemand) {
+    pub(super) fn set_demand(&mut self, demand: ClientDemand) {
         // A resource that is not wanted any more may be requested again later.
-        self.refused.retain(|uri, _| wants.uris.contains(uri));
-        self.wanted = wants;
+        self.refused.retain(|uri, _| demand.uris.contains(uri));
+        self.demand = demand;
     }
 
     /// Returns whether a client watches a resource.
     pub(super) fn is_watched(&self) -> bool {
-        !self.wanted.uris.is_empty()
+        !self.demand.uris.is_empty()
     }
 
     /// Records a new connection, whose server has been sent nothing.
     pub(super) fn connected(&mut self, generation: u64) {
         self.generation = generation;
-        self.told = ClientDemand::default();
+        self.sent = ClientDemand::default();
         self.refused.clear();
     }
 
@@ -84,17 +81,17 @@ impl DesiredState {
             // Modern requests carry their own level.
             Era::Modern => {
                 let is_new = |uri: &&String| !self.refused.contains_key(*uri);
-                let uris: BTreeSet<_> = self.wanted.uris.iter().filter(is_new).cloned().collect();
-                (has("resources") && uris != self.told.uris).then_some(ReconcileStep::Watch(uris))
+                let uris: BTreeSet<_> = self.demand.uris.iter().filter(is_new).cloned().collect();
+                (has("resources") && uris != self.sent.uris).then_some(ReconcileStep::Watch(uris))
             }
         }
     }
 
     fn next_request(&self, has: impl Fn(&str) -> bool) -> Option<ReconcileStep> {
         // MCP cannot unset a level. If no client wants one, `info` ends the noise.
-        let level = self.wanted.level.or(self.told.level.map(|_| LoggingLevel::Info));
+        let level = self.demand.level.or(self.sent.level.map(|_| LoggingLevel::Info));
         if let Some(level) = level
-            && self.told.level != Some(level)
+            && self.sent.level != Some(level)
             && has("logging")
         {
             return Some(ReconcileStep::SetLevel(level));
@@ -103,8 +100,8 @@ impl DesiredState {
             return None;
         }
         let is_new = |uri: &&String| !self.refused.contains_key(*uri);
-        let added = self.wanted.uris.difference(&self.told.uris).find(is_new);
-        let removed = || self.told.uris.difference(&self.wanted.uris).next();
+        let added = self.demand.uris.difference(&self.sent.uris).find(is_new);
+        let removed = || self.sent.uris.difference(&self.demand.uris).next();
         added
             .map(|uri| ReconcileStep::Subscribe(uri.clone()))
             .or_else(|| removed().map(|uri| ReconcileStep::Unsubscribe(uri.clone())))
@@ -117,25 +114,23 @@ impl DesiredState {
             return;
         }
         match step {
-            ReconcileStep::SetLevel(level) => self.told.level = Some(*level),
-            ReconcileStep::Subscribe(uri) => match refusal {
-                Some(error) => {
+            ReconcileStep::SetLevel(level) => self.sent.level = Some(*level),
+            ReconcileStep::Subscribe(uri) => {
+                if let Some(error) = refusal {
                     self.refused.insert(uri.clone(), error.to_owned());
+                } else {
+                    self.sent.uris.insert(uri.clone());
                 }
-                None => {
-                    self.told.uris.insert(uri.clone());
-                }
-            },
-            ReconcileStep::Unsubscribe(uri) => {
-                self.told.uris.remove(uri);
             }
-            ReconcileStep::Watch(uris) => match refusal {
-                Some(error) => {
-                    let refusals = uris.iter().map(|uri| (uri.clone(), error.to_owned()));
-                    self.watched(generation, uris, refusals.collect());
-                }
-                None => self.watched(generation, uris, BTreeMap::new()),
-            },
+            ReconcileStep::Unsubscribe(uri) => {
+                self.sent.uris.remove(uri);
+            }
+            ReconcileStep::Watch(uris) => {
+                let refused = refusal
+                    .into_iter()
+                    .flat_map(|error| uris.iter().map(move |uri| (uri.clone(), error.to_owned())));
+                self.watched(generation, uris, refused.collect());
+            }
         }
     }
 
@@ -148,7 +143,7 @@ impl DesiredState {
         refused: BTreeMap<String, String>,
     ) {
         if generation == self.generation {
-            self.told.uris =
+            self.sent.uris =
                 uris.iter().filter(|uri| !refused.contains_key(*uri)).cloned().collect();
             self.refused.extend(refused);
         }
@@ -164,113 +159,113 @@ impl DesiredState {
 mod tests {
     use super::*;
 
-    fn wants(level: Option<LoggingLevel>, uris: &[&str]) -> ClientDemand {
+    fn demand(level: Option<LoggingLevel>, uris: &[&str]) -> ClientDemand {
         ClientDemand { level, uris: uris.iter().map(|uri| (*uri).to_owned()).collect() }
     }
 
     /// Takes every step and returns the steps.
-    fn settle(standing: &mut DesiredState) -> Vec<ReconcileStep> {
+    fn take_all_steps(desired: &mut DesiredState) -> Vec<ReconcileStep> {
         let mut steps = Vec::new();
-        while let Some(step) = standing.next(Era::Legacy, |_| true) {
-            standing.done(standing.generation, &step, None);
+        while let Some(step) = desired.next(Era::Legacy, |_| true) {
+            desired.done(desired.generation, &step, None);
             steps.push(step);
         }
         steps
     }
 
     #[test]
-    fn the_server_is_told_only_what_changes() {
-        let mut standing = DesiredState::default();
-        standing.set_demand(wants(Some(LoggingLevel::Debug), &["a", "b"]));
+    fn the_server_is_sent_only_changes() {
+        let mut desired = DesiredState::default();
+        desired.set_demand(demand(Some(LoggingLevel::Debug), &["a", "b"]));
         let subscribe = |uri: &str| ReconcileStep::Subscribe(uri.to_owned());
         assert_eq!(
-            settle(&mut standing),
+            take_all_steps(&mut desired),
             [ReconcileStep::SetLevel(LoggingLevel::Debug), subscribe("a"), subscribe("b")]
         );
 
-        standing.set_demand(wants(Some(LoggingLevel::Debug), &["b", "c"]));
+        desired.set_demand(demand(Some(LoggingLevel::Debug), &["b", "c"]));
         assert_eq!(
-            settle(&mut standing),
+            take_all_steps(&mut desired),
             [subscribe("c"), ReconcileStep::Unsubscribe("a".to_owned())]
         );
 
-        standing.set_demand(wants(None, &[]));
+        desired.set_demand(demand(None, &[]));
         assert_eq!(
-            settle(&mut standing),
+            take_all_steps(&mut desired),
             [
                 ReconcileStep::SetLevel(LoggingLevel::Info),
                 ReconcileStep::Unsubscribe("b".to_owned()),
                 ReconcileStep::Unsubscribe("c".to_owned())
             ]
         );
-        assert!(settle(&mut standing).is_empty());
+        assert!(take_all_steps(&mut desired).is_empty());
     }
 
     #[test]
-    fn a_new_connection_is_told_everything_again() {
-        let mut standing = DesiredState::default();
-        standing.set_demand(wants(Some(LoggingLevel::Error), &["a"]));
-        let first = settle(&mut standing);
-        standing.connected(2);
-        assert_eq!(settle(&mut standing), first);
+    fn a_new_connection_is_sent_the_whole_demand() {
+        let mut desired = DesiredState::default();
+        desired.set_demand(demand(Some(LoggingLevel::Error), &["a"]));
+        let first = take_all_steps(&mut desired);
+        desired.connected(2);
+        assert_eq!(take_all_steps(&mut desired), first);
     }
 
     #[test]
     fn a_step_completed_on_an_old_connection_is_repeated_on_the_next_one() {
-        let mut standing = DesiredState::default();
-        standing.connected(1);
-        standing.set_demand(wants(None, &["a"]));
-        let step = standing.next(Era::Legacy, |_| true).expect("a step");
-        standing.connected(2);
-        standing.done(1, &step, None);
-        assert_eq!(standing.next(Era::Legacy, |_| true), Some(step));
+        let mut desired = DesiredState::default();
+        desired.connected(1);
+        desired.set_demand(demand(None, &["a"]));
+        let step = desired.next(Era::Legacy, |_| true).expect("a step");
+        desired.connected(2);
+        desired.done(1, &step, None);
+        assert_eq!(desired.next(Era::Legacy, |_| true), Some(step));
     }
 
     #[test]
-    fn a_refused_subscription_is_not_asked_for_again_while_it_is_wanted() {
-        let mut standing = DesiredState::default();
-        standing.set_demand(wants(None, &["a"]));
-        let step = standing.next(Era::Legacy, |_| true).expect("a step");
-        standing.done(0, &step, Some("{}"));
-        assert_eq!(standing.next(Era::Legacy, |_| true), None);
-        assert_eq!(standing.refusal("a").as_deref(), Some("{}"));
+    fn a_refused_subscription_is_not_repeated_while_clients_want_it() {
+        let mut desired = DesiredState::default();
+        desired.set_demand(demand(None, &["a"]));
+        let step = desired.next(Era::Legacy, |_| true).expect("a step");
+        desired.done(0, &step, Some("{}"));
+        assert_eq!(desired.next(Era::Legacy, |_| true), None);
+        assert_eq!(desired.refusal("a").as_deref(), Some("{}"));
 
-        standing.set_demand(wants(None, &[]));
-        standing.set_demand(wants(None, &["a"]));
-        assert_eq!(standing.next(Era::Legacy, |_| true), Some(step));
+        desired.set_demand(demand(None, &[]));
+        desired.set_demand(demand(None, &["a"]));
+        assert_eq!(desired.next(Era::Legacy, |_| true), Some(step));
     }
 
     #[test]
-    fn a_server_without_sessions_is_told_all_at_once() {
-        let mut standing = DesiredState::default();
-        standing.set_demand(wants(Some(LoggingLevel::Debug), &["a", "b"]));
-        let step = standing.next(Era::Modern, |_| true).expect("a step");
-        let both = wants(None, &["a", "b"]).uris;
+    fn a_modern_server_gets_all_subscriptions_in_one_request() {
+        let mut desired = DesiredState::default();
+        desired.set_demand(demand(Some(LoggingLevel::Debug), &["a", "b"]));
+        let step = desired.next(Era::Modern, |_| true).expect("a step");
+        let both = demand(None, &["a", "b"]).uris;
         assert_eq!(step, ReconcileStep::Watch(both.clone()), "and no level");
         assert_eq!(step.request().map(|_| ()), None);
 
-        standing.watched(0, &both, BTreeMap::from([("b".to_owned(), "{}".to_owned())]));
-        assert_eq!(standing.refusal("b").as_deref(), Some("{}"));
-        assert_eq!(standing.next(Era::Modern, |_| true), None, "not again");
-        standing.set_demand(wants(None, &["b"]));
+        desired.watched(0, &both, BTreeMap::from([("b".to_owned(), "{}".to_owned())]));
+        assert_eq!(desired.refusal("b").as_deref(), Some("{}"));
+        assert_eq!(desired.next(Era::Modern, |_| true), None, "not again");
+        desired.set_demand(demand(None, &["b"]));
         let none = ReconcileStep::Watch(BTreeSet::new());
-        assert_eq!(standing.next(Era::Modern, |_| true), Some(none.clone()));
-        standing.done(0, &none, None);
-        assert_eq!(standing.next(Era::Modern, |_| true), None);
-        standing.set_demand(wants(None, &["c"]));
-        assert_eq!(standing.next(Era::Modern, |_| false), None, "it has no resources");
-        let step = standing.next(Era::Modern, |_| true).expect("a step");
-        standing.done(0, &step, Some("{}"));
-        assert_eq!(standing.refusal("c").as_deref(), Some("{}"), "nothing came of it");
+        assert_eq!(desired.next(Era::Modern, |_| true), Some(none.clone()));
+        desired.done(0, &none, None);
+        assert_eq!(desired.next(Era::Modern, |_| true), None);
+        desired.set_demand(demand(None, &["c"]));
+        assert_eq!(desired.next(Era::Modern, |_| false), None, "it has no resources");
+        let step = desired.next(Era::Modern, |_| true).expect("a step");
+        desired.done(0, &step, Some("{}"));
+        assert_eq!(desired.refusal("c").as_deref(), Some("{}"), "the server refused it");
     }
 
     #[test]
-    fn a_server_without_the_capability_is_told_nothing() {
-        let mut standing = DesiredState::default();
-        standing.set_demand(wants(Some(LoggingLevel::Debug), &["a"]));
-        assert_eq!(standing.next(Era::Legacy, |_| false), None);
+    fn a_server_without_the_capability_is_sent_nothing() {
+        let mut desired = DesiredState::default();
+        desired.set_demand(demand(Some(LoggingLevel::Debug), &["a"]));
+        assert_eq!(desired.next(Era::Legacy, |_| false), None);
         assert_eq!(
-            standing.next(Era::Legacy, |capability| capability == "logging"),
+            desired.next(Era::Legacy, |capability| capability == "logging"),
             Some(ReconcileStep::SetLevel(LoggingLevel::Debug))
         );
     }

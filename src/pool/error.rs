@@ -18,11 +18,11 @@ pub enum SlotError {
         /// The cause.
         error: Arc<ConnectError>,
     },
-    /// The server is closing because of a shutdown or of a reload that removed it.
-    #[error("server `{0}` is being closed")]
+    /// The server is closing because of a shutdown or of a reload that changed or removed it.
+    #[error("server `{0}` is closing: metamcp stops, or its configuration has changed")]
     Closing(ServerName),
     /// The server's maximum number of connections is in use.
-    #[error("all {max} connections of server `{server}` are in use")]
+    #[error("server `{server}` is busy: all of its {max} connections are in use")]
     Busy {
         /// The server.
         server: ServerName,
@@ -30,7 +30,7 @@ pub enum SlotError {
         max: usize,
     },
     /// The pool's maximum number of connections is in use.
-    #[error("no connection for server `{server}`: all {size} of the pool are taken ({})", list(.holders))]
+    #[error("server `{server}` got no connection: all {size} of the pool are taken ({})", list(.holders))]
     Exhausted {
         /// The server.
         server: ServerName,
@@ -40,10 +40,10 @@ pub enum SlotError {
         holders: Vec<ServerConnections>,
     },
     /// The server keeps state for each client, and the request names no session.
-    #[error("server `{0}` keeps a connection for each client session, and the request names none")]
+    #[error("server `{0}` has one connection for each session, and the request names no session")]
     SessionRequired(ServerName),
     /// The client's session ended while its request ran.
-    #[error("server `{0}` keeps a connection for each client session, and this one has ended")]
+    #[error("server `{0}` has one connection for each session, and this session has ended")]
     SessionEnded(ServerName),
 }
 
@@ -55,14 +55,7 @@ impl SlotError {
 
     /// Returns the kind of failure.
     pub fn fault(&self) -> Fault {
-        match self {
-            Self::Dial { error, .. } => error.fault(),
-            Self::Closing(_)
-            | Self::Busy { .. }
-            | Self::Exhausted { .. }
-            | Self::SessionRequired(_)
-            | Self::SessionEnded(_) => Fault::Cancelled,
-        }
+        if let Self::Dial { error, .. } = self { error.fault() } else { Fault::Cancelled }
     }
 }
 

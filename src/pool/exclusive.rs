@@ -1,4 +1,4 @@
-//! Connections that are checked out, one request at a time.
+//! Connections that are checked out by one request at a time.
 //!
 //! ```text
 //!  request ──▶ a permit (max_connections) ─▶ the idle connection used last, else a new one
@@ -30,36 +30,36 @@ use crate::{
 /// The connections of a server that serves one request at a time on each connection.
 #[derive(Debug)]
 pub(super) struct ExclusivePool {
-    origin: ServerContext,
-    admission: Arc<Admission>,
-    n_seats: usize,
+    context: ServerContext,
+    permits: Arc<Admission>,
+    max_connections: usize,
     /// Idle connections, the most recently used one last.
     idle: Mutex<Vec<Arc<Supervisor>>>,
     /// All connections, including those in use.
     all: Mutex<Vec<Arc<Supervisor>>>,
     /// Requests without a connection. The next returned connection goes to the first of them.
-    heirs: Mutex<VecDeque<oneshot::Sender<Checkout>>>,
+    waiters: Mutex<VecDeque<oneshot::Sender<Checkout>>>,
 }
 
 /// A checked-out connection. Dropping it returns the connection.
 #[derive(Debug)]
 pub(super) struct Checkout {
     exclusive: Arc<ExclusivePool>,
-    keeper: Arc<Supervisor>,
+    supervisor: Arc<Supervisor>,
     claim: Option<ConnectionClaim>,
     permit: Option<AdmissionPermit>,
 }
 
 impl ExclusivePool {
-    /// Returns a pool of at most `n_seats` connections. Connects nothing yet.
-    pub(super) fn new(origin: ServerContext, n_seats: usize) -> Arc<Self> {
+    /// Returns a pool of at most `max_connections` connections. Connects nothing yet.
+    pub(super) fn new(context: ServerContext, max_connections: usize) -> Arc<Self> {
         Arc::new(Self {
-            origin,
-            admission: Admission::new(n_seats),
-            n_seats,
+            context,
+            permits: Admission::new(max_connections),
+            max_connections,
             idle: Mutex::default(),
             all: Mutex::default(),
-            heirs: Mutex::default(),
+            waiters: Mutex::default(),
         })
     }
 
@@ -75,32 +75,33 @@ impl ExclusivePool {
         holder: Holder,
         until: Instant,
     ) -> Result<(Arc<Connection>, Checkout), SlotError> {
-        let server = || self.origin.name.clone();
-        let permit = match time::timeout_at(until, self.admission.admit(holder)).await {
+        let server = || self.context.name.clone();
+        let permit = match time::timeout_at(until, self.permits.admit(holder)).await {
             Ok(Some(permit)) => permit,
             Ok(None) => return Err(SlotError::Closing(server())),
-            Err(_) => return Err(SlotError::Busy { server: server(), max: self.n_seats }),
+            Err(_) => return Err(SlotError::Busy { server: server(), max: self.max_connections }),
         };
-        let mut checkout = self.checkout(self.next(), permit);
-        let (connection, claim) = match checkout.keeper.claim() {
+        let (exclusive, supervisor) = (Arc::clone(self), self.pop_idle());
+        let mut checkout = Checkout { exclusive, supervisor, claim: None, permit: Some(permit) };
+        let (connection, claim) = match checkout.supervisor.claim() {
             Some((connection, claim)) => (connection, Some(claim)),
             None => {
-                let inherited = self.heir();
+                let handed_over = self.join_queue();
                 // A connection may have been returned before this request joined the queue.
-                if let Some(free) = self.connected() {
-                    let place = std::mem::replace(&mut checkout.keeper, free);
-                    self.idle().insert(0, place);
+                if let Some(free) = self.pop_connected() {
+                    let unconnected = std::mem::replace(&mut checkout.supervisor, free);
+                    self.idle().insert(0, unconnected);
                 }
                 tokio::select! {
                     biased;
-                    leased = checkout.keeper.lease(holder, Some(until)) => leased?,
+                    leased = checkout.supervisor.lease(holder, Some(until)) => leased?,
                     // A connection may be returned while the pool has no permit for a new one.
-                    Ok(mut free) = inherited => {
-                        std::mem::swap(&mut free.keeper, &mut checkout.keeper);
+                    Ok(mut free) = handed_over => {
+                        std::mem::swap(&mut free.supervisor, &mut checkout.supervisor);
                         let claim = free.claim.take();
-                        match checkout.keeper.live() {
+                        match checkout.supervisor.live() {
                             Some(connection) => (connection, claim),
-                            None => checkout.keeper.lease(holder, Some(until)).await?,
+                            None => checkout.supervisor.lease(holder, Some(until)).await?,
                         }
                     }
                 }
@@ -110,72 +111,69 @@ impl ExclusivePool {
         Ok((connection, checkout))
     }
 
-    fn checkout(self: &Arc<Self>, keeper: Arc<Supervisor>, permit: AdmissionPermit) -> Checkout {
-        Checkout { exclusive: Arc::clone(self), keeper, claim: None, permit: Some(permit) }
-    }
-
     /// Joins the queue of requests without a connection.
-    fn heir(&self) -> oneshot::Receiver<Checkout> {
-        let (heir, inherited) = oneshot::channel();
-        let mut heirs = self.heirs();
-        heirs.retain(|heir| !heir.is_closed());
-        heirs.push_back(heir);
-        inherited
+    fn join_queue(&self) -> oneshot::Receiver<Checkout> {
+        let (waiter, handed_over) = oneshot::channel();
+        let mut waiters = self.waiters();
+        waiters.retain(|waiter| !waiter.is_closed());
+        waiters.push_back(waiter);
+        handed_over
     }
 
     /// Returns the most recently used idle connection, or a supervisor without one.
-    fn next(&self) -> Arc<Supervisor> {
-        if let Some(keeper) = self.connected() {
-            return keeper;
+    fn pop_idle(&self) -> Arc<Supervisor> {
+        if let Some(supervisor) = self.pop_connected() {
+            return supervisor;
         }
         let idle = self.idle().pop();
         idle.unwrap_or_else(|| {
-            let keeper = Supervisor::new(self.origin.clone(), ConnectionOwner::Exclusive);
-            self.all().push(Arc::clone(&keeper));
-            keeper
+            let supervisor = Supervisor::new(self.context.clone(), ConnectionOwner::Exclusive);
+            self.all().push(Arc::clone(&supervisor));
+            supervisor
         })
     }
 
     /// Takes the most recently used live connection from the stack.
-    fn connected(&self) -> Option<Arc<Supervisor>> {
+    fn pop_connected(&self) -> Option<Arc<Supervisor>> {
         let mut idle = self.idle();
-        let at = idle.iter().rposition(|keeper| keeper.live().is_some())?;
+        let at = idle.iter().rposition(|supervisor| supervisor.live().is_some())?;
         Some(idle.remove(at))
     }
 
-    /// Returns a connection to the first waiter, or else to the idle stack. Its permit goes with
-    /// it, so that there are never more connections than permits.
-    fn give_back(
+    /// Gives a connection to the first waiter, or else to the idle stack. Its permit goes with it,
+    /// so that there are never more connections than permits.
+    fn check_in(
         self: &Arc<Self>,
-        keeper: Arc<Supervisor>,
+        supervisor: Arc<Supervisor>,
         claim: Option<ConnectionClaim>,
         permit: Option<AdmissionPermit>,
     ) {
         // A server that has waited longer for a permit goes first: the connection becomes idle and
         // can be evicted.
-        let is_next = self.origin.roster.next().is_none_or(|next| next == self.origin.name);
-        let mut heirs = self.heirs();
-        heirs.retain(|heir| !heir.is_closed());
-        let heir = if claim.is_some() && is_next { heirs.pop_front() } else { None };
-        if let Some(heir) = heir {
-            drop(heirs);
-            let free = Checkout { exclusive: Arc::clone(self), keeper, claim, permit };
+        let next_server = self.context.admission.next_server();
+        let is_next = next_server.is_none_or(|server| server == self.context.name);
+        let mut waiters = self.waiters();
+        waiters.retain(|waiter| !waiter.is_closed());
+        let waiter = if claim.is_some() && is_next { waiters.pop_front() } else { None };
+        if let Some(waiter) = waiter {
+            drop(waiters);
+            let free = Checkout { exclusive: Arc::clone(self), supervisor, claim, permit };
             // If the waiter has left, the rejected checkout is dropped here and so returned again.
-            drop(heir.send(free));
+            drop(waiter.send(free));
             return;
         }
         // Push before another waiter can join: the next request must find this connection and not
         // start another one.
-        self.idle().push(keeper);
-        drop(heirs);
+        self.idle().push(supervisor);
+        drop(waiters);
         drop(claim);
         drop(permit);
     }
 
     /// Returns the connection that the next request would get, or else one that is in use.
     pub(super) fn live(&self) -> Option<Arc<Connection>> {
-        let next = self.idle().iter().rev().find_map(|keeper| keeper.live());
-        next.or_else(|| self.all().iter().find_map(|keeper| keeper.live()))
+        let next = self.idle().iter().rev().find_map(|supervisor| supervisor.live());
+        next.or_else(|| self.all().iter().find_map(|supervisor| supervisor.live()))
     }
 
     /// Returns the supervisors of all connections.
@@ -185,7 +183,7 @@ impl ExclusivePool {
 
     /// Stops admitting requests.
     pub(super) fn close(&self) {
-        self.admission.close();
+        self.permits.close();
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Arc<Supervisor>>> {
@@ -193,8 +191,8 @@ impl ExclusivePool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn heirs(&self) -> MutexGuard<'_, VecDeque<oneshot::Sender<Checkout>>> {
-        self.heirs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiters(&self) -> MutexGuard<'_, VecDeque<oneshot::Sender<Checkout>>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Arc<Supervisor>>> {
@@ -204,20 +202,20 @@ impl ExclusivePool {
 
 impl Drop for Checkout {
     fn drop(&mut self) {
-        let (exclusive, keeper) = (Arc::clone(&self.exclusive), Arc::clone(&self.keeper));
+        let (exclusive, supervisor) = (Arc::clone(&self.exclusive), Arc::clone(&self.supervisor));
         let (claim, permit) = (self.claim.take(), self.permit.take());
-        let Some(connection) = keeper.live().filter(|connection| !connection.is_idle()) else {
-            exclusive.give_back(keeper, claim, permit);
+        let Some(connection) = supervisor.live().filter(|connection| !connection.is_idle()) else {
+            exclusive.check_in(supervisor, claim, permit);
             return;
         };
-        self.exclusive.origin.dialer.tasks().spawn(async move {
+        self.exclusive.context.dialer.tasks().spawn(async move {
             // The server may still send messages for an abandoned request. The next client must not
             // get them.
-            if time::timeout(defaults::GOODBYE_TIMEOUT, connection.quiet()).await.is_err() {
+            if time::timeout(defaults::SESSION_END_TIMEOUT, connection.quiet()).await.is_err() {
                 connection.close();
                 connection.wait_until_gone().await;
             }
-            exclusive.give_back(keeper, claim, permit);
+            exclusive.check_in(supervisor, claim, permit);
         });
     }
 }

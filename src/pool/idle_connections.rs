@@ -21,9 +21,9 @@ pub(super) struct IdleConnection<K> {
     /// The time of the last use.
     pub(super) since: Instant,
     /// The limit on its idle time.
-    pub(super) stay: IdleLimit,
+    pub(super) limit: IdleLimit,
     /// The loss if it is evicted.
-    pub(super) loss: EvictionCost,
+    pub(super) cost: EvictionCost,
     /// Its account holds more than its share of the permits.
     pub(super) is_above_share: bool,
 }
@@ -54,7 +54,7 @@ impl IdleLimit {
     pub(super) fn ends(self, since: Instant) -> Option<Instant> {
         match self {
             Self::Always => None,
-            Self::Own(stay) | Self::Pooled(stay) => Some(since + stay?),
+            Self::Own(limit) | Self::Pooled(limit) => Some(since + limit?),
         }
     }
 }
@@ -63,10 +63,10 @@ impl IdleLimit {
 pub(super) fn evicted<K>(idle: Vec<IdleConnection<K>>, n_busy: usize, min: usize) -> Option<K> {
     // Keep-alive connections are part of the minimum, whenever they were last used.
     let (kept, others): (Vec<_>, Vec<_>) =
-        idle.into_iter().partition(|one| one.stay == IdleLimit::Always);
+        idle.into_iter().partition(|one| one.limit == IdleLimit::Always);
     let left = unprotected(others, n_busy + kept.len(), min);
     let first = |one: &IdleConnection<K>| {
-        (one.loss == EvictionCost::Work, !one.is_above_share, one.loss, one.since)
+        (one.cost == EvictionCost::Work, !one.is_above_share, one.cost, one.since)
     };
     left.into_iter().min_by_key(first).map(|one| one.key)
 }
@@ -79,12 +79,12 @@ pub(super) fn expired<K>(
     now: Instant,
 ) -> (Vec<K>, Option<Instant>) {
     let (pooled, own): (Vec<_>, Vec<_>) =
-        idle.into_iter().partition(|one| matches!(one.stay, IdleLimit::Pooled(_)));
+        idle.into_iter().partition(|one| matches!(one.limit, IdleLimit::Pooled(_)));
     let n_others = n_busy + own.len();
     let left = unprotected(pooled, n_others, min).into_iter().chain(own);
     let (mut over, mut next) = (Vec::new(), None::<Instant>);
     for one in left {
-        match one.stay.ends(one.since) {
+        match one.limit.ends(one.since) {
             Some(ends) if ends <= now => over.push(one.key),
             Some(ends) => next = Some(next.map_or(ends, |next| next.min(ends))),
             None => {}
@@ -116,25 +116,25 @@ mod tests {
         start: Instant,
         all: [(&'static str, u32, IdleLimit); N],
     ) -> Vec<IdleConnection<&'static str>> {
-        let idle = all.map(|(key, minute, stay)| IdleConnection {
+        let idle = all.map(|(key, minute, limit)| IdleConnection {
             key,
             since: start + minute * MINUTE,
-            stay,
-            loss: EvictionCost::Nothing,
+            limit,
+            cost: EvictionCost::Nothing,
             is_above_share: false,
         });
         idle.into()
     }
 
     #[test]
-    fn the_one_that_was_used_longest_ago_makes_room() {
+    fn the_least_recently_used_idle_connection_is_evicted() {
         let start = Instant::now();
         let all = idle(start, [("b", 2, POOLED), ("a", 1, POOLED), ("c", 3, POOLED)]);
         assert_eq!(evicted(all, 0, 0), Some("a"));
     }
 
     #[test]
-    fn one_that_is_to_be_there_always_does_not_make_room_and_one_with_its_own_time_does() {
+    fn a_keep_alive_connection_is_not_evicted_and_one_with_its_own_timeout_is() {
         let start = Instant::now();
         let own = IdleLimit::Own(Some(100 * MINUTE));
         let all = idle(start, [("kept", 1, IdleLimit::Always), ("own", 2, own), ("c", 3, POOLED)]);
@@ -146,43 +146,43 @@ mod tests {
     fn eviction_spares_client_state_and_running_work_the_longest() {
         let start = Instant::now();
         let mut all = idle(start, [("state", 1, POOLED), ("work", 2, POOLED), ("none", 3, POOLED)]);
-        all[0].loss = EvictionCost::State;
-        all[1].loss = EvictionCost::Work;
+        all[0].cost = EvictionCost::State;
+        all[1].cost = EvictionCost::Work;
         assert_eq!(evicted(all.clone(), 0, 0), Some("none"));
         all.pop();
         assert_eq!(evicted(all, 0, 0), Some("state"));
     }
 
     #[test]
-    fn an_account_that_holds_more_than_its_share_makes_room_first() {
+    fn a_connection_of_an_account_above_its_share_is_evicted_first() {
         let start = Instant::now();
         let mut all = idle(start, [("a", 1, POOLED), ("large", 2, POOLED), ("work", 1, POOLED)]);
-        (all[1].loss, all[1].is_above_share) = (EvictionCost::State, true);
-        (all[2].loss, all[2].is_above_share) = (EvictionCost::Work, true);
+        (all[1].cost, all[1].is_above_share) = (EvictionCost::State, true);
+        (all[2].cost, all[2].is_above_share) = (EvictionCost::Work, true);
         assert_eq!(evicted(all, 0, 0), Some("large"));
     }
 
     #[test]
-    fn the_minimum_protects_those_that_were_used_last_from_both() {
+    fn the_minimum_protects_the_most_recently_used_connections() {
         let start = Instant::now();
         let all = || idle(start, [("a", 1, POOLED), ("b", 2, POOLED), ("c", 3, POOLED)]);
         assert_eq!(evicted(all(), 0, 2), Some("a"));
         assert_eq!(evicted(all(), 0, 3), None);
-        assert_eq!(evicted(all(), 1, 3), Some("a"), "one that is in use counts");
+        assert_eq!(evicted(all(), 1, 3), Some("a"), "a connection in use counts");
         let (over, next) = expired(all(), 0, 2, start + 60 * MINUTE);
         assert_eq!((over, next), (vec!["a"], None));
     }
 
     #[test]
-    fn one_that_is_to_be_there_always_is_part_of_the_minimum() {
+    fn keep_alive_connections_count_towards_the_minimum() {
         let start = Instant::now();
         let all = idle(start, [("kept", 1, IdleLimit::Always), ("a", 2, POOLED)]);
-        assert_eq!(evicted(all.clone(), 0, 1), Some("a"), "with both seats of two taken");
+        assert_eq!(evicted(all.clone(), 0, 1), Some("a"), "both permits of two are taken");
         assert_eq!(evicted(all, 0, 2), None);
     }
 
     #[test]
-    fn each_goes_when_its_time_is_over_and_not_before() {
+    fn each_connection_expires_exactly_at_its_idle_timeout() {
         let start = Instant::now();
         let own = IdleLimit::Own(Some(MINUTE));
         let all =
@@ -196,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn the_minimum_does_not_prolong_a_time_that_was_declared() {
+    fn the_minimum_does_not_extend_a_declared_idle_timeout() {
         let start = Instant::now();
         let all = idle(start, [("ephemeral", 1, IdleLimit::Own(Some(Duration::ZERO)))]);
         assert_eq!(expired(all, 0, 5, start + MINUTE).0, ["ephemeral"]);
     }
 
     #[test]
-    fn without_a_time_nothing_is_ever_over() {
+    fn a_connection_without_an_idle_timeout_never_expires() {
         let start = Instant::now();
         let all = idle(start, [("a", 1, IdleLimit::Pooled(None)), ("b", 1, IdleLimit::Own(None))]);
         assert_eq!(expired(all, 0, 0, start + 100_000 * MINUTE), (vec![], None));

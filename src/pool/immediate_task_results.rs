@@ -20,10 +20,10 @@ use crate::{config::defaults, memory_budget::MemoryReservation, protocol::task};
 
 /// The finished tasks of one server.
 #[derive(Debug, Default)]
-pub struct FinishedTasks(Mutex<Kept>);
+pub struct FinishedTasks(Mutex<KeptTasks>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptTasks {
     tasks: HashMap<String, Entry>,
     n_bytes: usize,
     /// The reserved memory of the results.
@@ -83,13 +83,13 @@ impl FinishedTasks {
         kept.tasks.get(id).map(|entry| entry.task.clone())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptTasks> {
         // Held only for statements on plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl KeptTasks {
     fn expire(&mut self, now: Instant) {
         self.tasks.retain(|_, entry| entry.ends > now);
         self.n_bytes = self.tasks.values().map(|entry| entry.task.n_bytes()).sum();
@@ -99,7 +99,7 @@ impl Kept {
     /// Removes the oldest tasks until the bounds are met. The last one stays, whatever its size.
     fn make_room(&mut self) {
         while self.tasks.len() > defaults::FINISHED_TASKS_MAX
-            || (!self.has_memory() && self.tasks.len() > 1)
+            || (!self.reserve_memory() && self.tasks.len() > 1)
         {
             let oldest = self.tasks.iter().min_by_key(|(_, entry)| entry.number);
             let Some(id) = oldest.map(|(id, _)| id.clone()) else { return };
@@ -108,8 +108,8 @@ impl Kept {
         }
     }
 
-    /// Returns whether all tasks fit into memory.
-    fn has_memory(&mut self) -> bool {
+    /// Reserves the memory of all tasks. Returns `false` if there is not enough.
+    fn reserve_memory(&mut self) -> bool {
         self.n_bytes <= defaults::FINISHED_TASKS_BYTES_MAX
             && self.memory.resize(self.n_bytes).is_ok()
     }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_kept_for_as_long_as_its_client_wants_within_bounds() {
+    fn a_finished_task_is_kept_for_its_ttl_within_bounds() {
         let (finished, now) = (FinishedTasks::default(), Instant::now());
         let minute = Duration::from_secs(60);
         for (ttl, lasts) in [
@@ -148,7 +148,7 @@ mod tests {
         ] {
             let id = kept(&finished, r#"{"content":[]}"#, ttl, now);
             let last = now + lasts - Duration::from_millis(1);
-            let found = finished.get(&id, last).expect("it is there");
+            let found = finished.get(&id, last).expect("it has not expired");
             assert_eq!(found.result, r#"{"content":[]}"#);
             assert_eq!(finished.get(&id, now + lasts), None, "{ttl:?}");
         }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_has_failed_is_a_task_that_has() {
+    fn the_task_of_a_failed_tool_has_the_status_failed() {
         let (finished, now) = (FinishedTasks::default(), Instant::now());
         for (result, status) in [
             (r#"{"isError":true}"#, "failed"),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_makes_room() {
+    fn the_oldest_finished_task_is_removed_first() {
         let (finished, now) = (FinishedTasks::default(), Instant::now());
         let first = kept(&finished, "{}", None, now);
         let second = kept(&finished, "{}", None, now);

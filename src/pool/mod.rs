@@ -52,7 +52,7 @@ mod tests;
 #[derive(Debug)]
 pub struct Pool {
     dialer: Dialer,
-    roster: Arc<PermitAdmission>,
+    admission: Arc<PermitAdmission>,
     slots: ArcSwap<BTreeMap<ServerName, Arc<ServerSlot>>>,
     /// Serialises changes. Readers never wait for it.
     changing: Mutex<()>,
@@ -64,11 +64,12 @@ impl Pool {
     /// Returns a pool of the servers in `config`. Connects nothing yet.
     pub fn new(dialer: Dialer, config: &Config) -> Self {
         let closing = CancellationToken::new();
-        let roster = PermitAdmission::new(&config.pool);
-        let sweep = closing.clone().run_until_cancelled_owned(Arc::clone(&roster).run_idle_sweep());
+        let admission = PermitAdmission::new(&config.pool);
+        let sweep =
+            closing.clone().run_until_cancelled_owned(Arc::clone(&admission).run_idle_sweep());
         dialer.tasks().spawn(sweep);
         let (slots, changing) = (ArcSwap::default(), Mutex::new(()));
-        let pool = Self { dialer, roster, slots, changing, closing };
+        let pool = Self { dialer, admission, slots, changing, closing };
         let slots = config
             .servers
             .iter()
@@ -105,7 +106,7 @@ impl Pool {
             declared.start == StartPolicy::Prewarm
                 && declared.sharing == SharingMode::Shared
                 && slot.live(None).is_none()
-                && slot.absent(None).now_or_never().is_none()
+                && slot.wait_until_absent(None).now_or_never().is_none()
         });
         awaited.map(|slot| slot.name().clone()).collect()
     }
@@ -129,23 +130,27 @@ impl Pool {
         }
         let all = futures_util::future::join_all(prewarmed);
         if tokio::time::timeout(defaults::PREWARM_TIMEOUT, all).await.is_err() {
-            tracing::warn!("some `prewarm` servers are not connected yet: serving without them");
+            let names: Vec<_> = self.awaited().iter().map(ServerName::to_string).collect();
+            let (names, after) = (names.join(", "), defaults::PREWARM_TIMEOUT.as_secs());
+            tracing::warn!(
+                "`prewarm` servers not connected within {after} s, serving without them: {names}"
+            );
         }
     }
 
     /// Applies a changed configuration. Unchanged servers keep their connections.
     ///
     /// Removed and changed servers finish their running requests in the background, for at most
-    /// `patience`.
-    pub fn apply(&self, diff: &ServerDiff, config: &Config, patience: Duration) {
+    /// `drain_timeout`.
+    pub fn apply(&self, diff: &ServerDiff, config: &Config, drain_timeout: Duration) {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.roster.set_rules(&config.pool);
+        self.admission.set_rules(&config.pool);
         let mut slots = BTreeMap::clone(&self.slots.load());
-        let (mut generations, mut leaving) = (BTreeMap::new(), Vec::<Arc<ServerSlot>>::new());
+        let (mut generations, mut closing) = (BTreeMap::new(), Vec::<Arc<ServerSlot>>::new());
         for name in diff.removed.iter().chain(&diff.changed) {
             if let Some(slot) = slots.remove(name) {
                 generations.insert(name, slot.generation());
-                leaving.push(slot);
+                closing.push(slot);
             }
         }
         for name in diff.added.iter().chain(&diff.changed) {
@@ -156,7 +161,7 @@ impl Pool {
                 if server.start != StartPolicy::Lazy {
                     slot.start_connecting();
                 }
-                if let Some(replaced) = leaving.iter().find(|leaving| *leaving.name() == name) {
+                if let Some(replaced) = closing.iter().find(|closing| *closing.name() == name) {
                     replaced.set_successor(Arc::clone(&slot));
                 }
                 slots.insert(name, slot);
@@ -167,15 +172,15 @@ impl Pool {
         }
         self.slots.store(Arc::new(slots));
         // Close the old slots only after the swap, so that no caller finds a closing slot.
-        for slot in leaving {
-            self.dialer.tasks().spawn(async move { slot.close(patience).await });
+        for slot in closing {
+            self.dialer.tasks().spawn(async move { slot.close(drain_timeout).await });
         }
     }
 
     /// Waits until servers have new connections, and returns those servers. For a single waiter.
     /// Cancel safe: the next call returns them.
     pub async fn arrived(&self) -> BTreeSet<ServerName> {
-        self.roster.arrived().await
+        self.admission.arrived().await
     }
 
     /// Closes all connections concurrently. The caller has already waited for running requests.
@@ -204,13 +209,13 @@ impl Pool {
 
     /// Returns the number of connections that the pool can add without an eviction.
     pub fn n_free(&self) -> usize {
-        let PoolStatus { size, connections, waiting, .. } = self.roster.status();
+        let PoolStatus { size, connections, waiting, .. } = self.admission.status();
         size.saturating_sub(connections + waiting)
     }
 
     /// Returns whether the pool has room for one connection of each server.
     pub fn has_room_for_all(&self) -> bool {
-        self.slots().len() <= self.roster.status().size
+        self.slots().len() <= self.admission.status().size
     }
 
     /// Returns whether a server is connecting for the first time.
@@ -220,7 +225,7 @@ impl Pool {
 
     /// Returns the state of all connections together.
     pub fn status(&self) -> PoolStatus {
-        self.roster.status()
+        self.admission.status()
     }
 
     /// Returns the state of every server.
@@ -235,9 +240,9 @@ impl Pool {
         generation: u64,
         breaker: config::BreakerConfig,
     ) -> (ServerName, Arc<ServerSlot>) {
-        let (dialer, roster) = (self.dialer.clone(), Arc::clone(&self.roster));
+        let (dialer, admission) = (self.dialer.clone(), Arc::clone(&self.admission));
         let (declared, closing) = ((name.clone(), Arc::clone(server)), self.closing.child_token());
-        let slot = ServerSlot::new(dialer, roster, declared, generation, breaker, closing);
+        let slot = ServerSlot::new(dialer, admission, declared, generation, breaker, closing);
         (name.clone(), slot)
     }
 }

@@ -1,4 +1,4 @@
-//! Connections of clients that each need their own.
+//! The connections of a server that keeps state for each client.
 
 use std::{
     collections::HashMap,
@@ -12,25 +12,26 @@ use super::{
 };
 use crate::connection::{ConnectionOwner, SessionOwner};
 
-/// The connections of a server that keeps state for each client.
+/// The connections of one server, one for each client.
 #[derive(Debug)]
 pub(super) struct PerSessionPool {
-    origin: ServerContext,
+    context: ServerContext,
     clients: Mutex<Clients>,
 }
 
 /// The supervisors and demands, by the owner's key.
 #[derive(Debug, Default)]
 struct Clients {
-    keepers: HashMap<u64, Arc<Supervisor>>,
+    supervisors: HashMap<u64, Arc<Supervisor>>,
     /// The demands of clients without a supervisor.
-    wants: HashMap<u64, ClientDemand>,
+    demands: HashMap<u64, ClientDemand>,
 }
 
 impl PerSessionPool {
-    /// Returns a pool with as many connections as `origin.own` has permits. Connects nothing yet.
-    pub(super) fn new(origin: ServerContext) -> Self {
-        Self { origin, clients: Mutex::default() }
+    /// Returns a pool of as many connections as `context.server_admission` has permits. Connects
+    /// nothing yet.
+    pub(super) fn new(context: ServerContext) -> Self {
+        Self { context, clients: Mutex::default() }
     }
 
     /// Returns the supervisor for `owner`, and creates it on first use.
@@ -38,22 +39,26 @@ impl PerSessionPool {
     /// # Errors
     ///
     /// [`SlotError::SessionRequired`] without an owner, [`SlotError::SessionEnded`] if it ended.
-    pub(super) fn of(&self, owner: Option<&SessionOwner>) -> Result<Arc<Supervisor>, SlotError> {
-        let server = &self.origin.name;
+    pub(super) fn get_or_create(
+        &self,
+        owner: Option<&SessionOwner>,
+    ) -> Result<Arc<Supervisor>, SlotError> {
+        let server = &self.context.name;
         let owner = owner.ok_or_else(|| SlotError::SessionRequired(server.clone()))?;
         let mut clients = self.clients();
-        if let Some(keeper) = clients.keepers.get(&owner.key) {
-            return Ok(Arc::clone(keeper));
+        if let Some(supervisor) = clients.supervisors.get(&owner.key) {
+            return Ok(Arc::clone(supervisor));
         }
         if owner.has_gone() {
             return Err(SlotError::SessionEnded(server.clone()));
         }
-        let keeper = Supervisor::new(self.origin.clone(), ConnectionOwner::Owned(owner.clone()));
-        if let Some(wants) = clients.wants.remove(&owner.key) {
-            keeper.set_demand(|| wants);
+        let supervisor =
+            Supervisor::new(self.context.clone(), ConnectionOwner::Owned(owner.clone()));
+        if let Some(demand) = clients.demands.remove(&owner.key) {
+            supervisor.set_demand(|| demand);
         }
-        clients.keepers.insert(owner.key, Arc::clone(&keeper));
-        Ok(keeper)
+        clients.supervisors.insert(owner.key, Arc::clone(&supervisor));
+        Ok(supervisor)
     }
 
     /// Sets a client's demand on its connection, even before it has one. Returns the supervisor,
@@ -61,19 +66,19 @@ impl PerSessionPool {
     pub(super) fn set_demand(
         &self,
         owner: Option<&SessionOwner>,
-        wants: impl FnOnce() -> ClientDemand,
+        demand: impl FnOnce() -> ClientDemand,
     ) -> Option<Arc<Supervisor>> {
         let owner = owner.filter(|owner| !owner.has_gone())?;
         let mut clients = self.clients();
-        match clients.keepers.get(&owner.key) {
-            Some(keeper) => {
-                keeper.set_demand(wants);
-                Some(Arc::clone(keeper))
+        match clients.supervisors.get(&owner.key) {
+            Some(supervisor) => {
+                supervisor.set_demand(demand);
+                Some(Arc::clone(supervisor))
             }
             None => {
-                match wants() {
-                    none if none == ClientDemand::default() => clients.wants.remove(&owner.key),
-                    some => clients.wants.insert(owner.key, some),
+                match demand() {
+                    none if none == ClientDemand::default() => clients.demands.remove(&owner.key),
+                    some => clients.demands.insert(owner.key, some),
                 };
                 None
             }
@@ -81,20 +86,20 @@ impl PerSessionPool {
     }
 
     /// Returns the supervisor for `owner`, if there is one.
-    pub(super) fn known(&self, owner: Option<&SessionOwner>) -> Option<Arc<Supervisor>> {
-        self.clients().keepers.get(&owner?.key).cloned()
+    pub(super) fn get(&self, owner: Option<&SessionOwner>) -> Option<Arc<Supervisor>> {
+        self.clients().supervisors.get(&owner?.key).cloned()
     }
 
     /// Returns all supervisors.
     pub(super) fn supervisors(&self) -> Vec<Arc<Supervisor>> {
-        self.clients().keepers.values().cloned().collect()
+        self.clients().supervisors.values().cloned().collect()
     }
 
     /// Removes the supervisor of a client that has disconnected.
     pub(super) fn remove(&self, owner: &SessionOwner) -> Option<Arc<Supervisor>> {
         let mut clients = self.clients();
-        clients.wants.remove(&owner.key);
-        clients.keepers.remove(&owner.key)
+        clients.demands.remove(&owner.key);
+        clients.supervisors.remove(&owner.key)
     }
 
     fn clients(&self) -> MutexGuard<'_, Clients> {

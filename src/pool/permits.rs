@@ -1,7 +1,7 @@
 //! A bounded number of permits, and the queue for them.
 //!
 //! ```text
-//!  ask ──▶ a permit is free and the queue is empty? ──▶ granted
+//!  request ──▶ a permit is free and the queue is empty? ──▶ granted
 //!              │ no
 //!              ▼
 //!            queue ──▶ a permit is returned, and the ticket is next ──▶ granted
@@ -34,8 +34,10 @@ pub(super) struct PermitLimits {
 /// The permits and the queue.
 #[derive(Debug)]
 pub(super) struct PermitQueue {
-    bounds: PermitLimits,
-    n_taken: usize,
+    /// The limits. Permits that are in use stay valid after a change.
+    pub(super) limits: PermitLimits,
+    /// The number of permits in use.
+    pub(super) n_taken: usize,
     queue: FairQueue<()>,
     /// The start of each wait, by ticket number: the first entry has waited longest.
     since: BTreeMap<u64, Instant>,
@@ -45,30 +47,15 @@ pub(super) struct PermitQueue {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PermitReply {
     /// The permit is granted.
-    Seated,
+    Granted,
     /// All permits are taken, and the request is queued.
     Queued(QueueTicket),
 }
 
 impl PermitQueue {
     /// Returns a queue with all permits free.
-    pub(super) fn new(bounds: PermitLimits) -> Self {
-        Self { bounds, n_taken: 0, queue: FairQueue::default(), since: BTreeMap::new() }
-    }
-
-    /// Changes the limits. Permits that are in use stay valid.
-    pub(super) fn set_bounds(&mut self, bounds: PermitLimits) {
-        self.bounds = bounds;
-    }
-
-    /// Returns the limits.
-    pub(super) fn bounds(&self) -> PermitLimits {
-        self.bounds
-    }
-
-    /// Returns the number of permits in use.
-    pub(super) fn n_taken(&self) -> usize {
-        self.n_taken
+    pub(super) fn new(limits: PermitLimits) -> Self {
+        Self { limits, n_taken: 0, queue: FairQueue::default(), since: BTreeMap::new() }
     }
 
     /// Returns the number of waiting requests.
@@ -78,7 +65,7 @@ impl PermitQueue {
 
     /// Returns the number of permits in use above the limits.
     pub(super) fn n_surplus(&self) -> usize {
-        self.n_taken.saturating_sub(self.bounds.size + self.bounds.reserve)
+        self.n_taken.saturating_sub(self.limits.size + self.limits.reserve)
     }
 
     /// Returns the ticket that gets the next permit.
@@ -90,17 +77,17 @@ impl PermitQueue {
     pub(super) fn is_above_share(&self, holder: Holder) -> bool {
         // Plus one for the connections that all clients share.
         let n_accounts = self.queue.n_accounts() + 1;
-        self.queue.n_of_account(holder) * n_accounts > self.bounds.size
+        self.queue.n_of_account(holder) * n_accounts > self.limits.size
     }
 
     /// Asks for a permit.
-    pub(super) fn ask(&mut self, holder: Holder, now: Instant) -> PermitReply {
-        if self.queue.n_waiting() == 0 && self.n_taken < self.bounds.size {
+    pub(super) fn request(&mut self, holder: Holder, now: Instant) -> PermitReply {
+        if self.queue.n_waiting() == 0 && self.n_taken < self.limits.size {
             self.n_taken += 1;
             if is_counted(holder) {
                 self.queue.add(holder);
             }
-            return PermitReply::Seated;
+            return PermitReply::Granted;
         }
         let ticket = self.queue.enqueue(holder, ());
         self.since.insert(ticket.number(), now);
@@ -122,12 +109,12 @@ impl PermitQueue {
     }
 
     /// Grants the free permits, and returns the tickets in order.
-    pub(super) fn seat(&mut self, now: Instant) -> Vec<QueueTicket> {
-        let mut seated = Vec::new();
+    pub(super) fn grant(&mut self, now: Instant) -> Vec<QueueTicket> {
+        let mut granted = Vec::new();
         while let Some((_, since)) = self.since.first_key_value() {
-            let has_waited = now.saturating_duration_since(*since) >= self.bounds.reserve_after;
-            let reserve = if has_waited { self.bounds.reserve } else { 0 };
-            if self.bounds.size + reserve <= self.n_taken {
+            let has_waited = now.saturating_duration_since(*since) >= self.limits.reserve_after;
+            let reserve = if has_waited { self.limits.reserve } else { 0 };
+            if self.limits.size + reserve <= self.n_taken {
                 break;
             }
             let Some((ticket, ())) = self.queue.dequeue() else { break };
@@ -136,9 +123,9 @@ impl PermitQueue {
             }
             self.since.remove(&ticket.number());
             self.n_taken += 1;
-            seated.push(ticket);
+            granted.push(ticket);
         }
-        seated
+        granted
     }
 }
 
@@ -159,7 +146,7 @@ mod tests {
     const OTHER: Holder = Holder { account: Account::User(2), member: AccountMember::Whole };
     const AFTER: Duration = Duration::from_secs(5);
 
-    fn seats(size: usize, reserve: usize) -> PermitQueue {
+    fn queue(size: usize, reserve: usize) -> PermitQueue {
         PermitQueue::new(PermitLimits { size, reserve, reserve_after: AFTER })
     }
 
@@ -167,38 +154,38 @@ mod tests {
     fn queued(asked: PermitReply) -> QueueTicket {
         match asked {
             PermitReply::Queued(ticket) => ticket,
-            PermitReply::Seated => panic!("there was a seat"),
+            PermitReply::Granted => panic!("a permit was free"),
         }
     }
 
     #[test]
     fn permits_are_granted_in_the_order_of_the_requests() {
-        let (mut seats, now) = (seats(1, 0), Instant::now());
-        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
-        let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
+        let (mut queue, now) = (queue(1, 0), Instant::now());
+        assert_eq!(queue.request(ONE, now), PermitReply::Granted);
+        let (first, second) = (queued(queue.request(ONE, now)), queued(queue.request(ONE, now)));
 
-        seats.release(ONE);
-        queued(seats.ask(ONE, now));
-        assert_eq!(seats.seat(now), [first]);
+        queue.release(ONE);
+        queued(queue.request(ONE, now));
+        assert_eq!(queue.grant(now), [first]);
 
-        seats.release(ONE);
-        assert_eq!(seats.seat(now), [second]);
+        queue.release(ONE);
+        assert_eq!(queue.grant(now), [second]);
     }
 
     #[test]
-    fn a_client_with_many_seats_waits_behind_one_with_none_and_what_all_share_goes_before_both() {
-        let (mut seats, now) = (seats(2, 0), Instant::now());
-        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
-        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
-        assert!(seats.is_above_share(ONE) && !seats.is_above_share(OTHER));
-        let third = queued(seats.ask(ONE, now));
-        let other = queued(seats.ask(OTHER, now));
-        let shared = queued(seats.ask(Holder::SERVICE, now));
+    fn a_client_with_many_permits_waits_behind_a_client_with_none_and_a_shared_server() {
+        let (mut queue, now) = (queue(2, 0), Instant::now());
+        assert_eq!(queue.request(ONE, now), PermitReply::Granted);
+        assert_eq!(queue.request(ONE, now), PermitReply::Granted);
+        assert!(queue.is_above_share(ONE) && !queue.is_above_share(OTHER));
+        let third = queued(queue.request(ONE, now));
+        let other = queued(queue.request(OTHER, now));
+        let shared = queued(queue.request(Holder::SERVICE, now));
 
         let mut order = Vec::new();
         for holder in [ONE, OTHER, ONE] {
-            seats.release(holder);
-            order.extend(seats.seat(now));
+            queue.release(holder);
+            order.extend(queue.grant(now));
         }
 
         assert_eq!(order, [other, shared, third]);
@@ -206,82 +193,82 @@ mod tests {
 
     #[test]
     fn a_request_that_leaves_the_permit_queue_does_not_delay_the_next_one() {
-        let (mut seats, now) = (seats(1, 0), Instant::now());
-        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
-        let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
-        assert!(seats.leave(first));
-        seats.release(ONE);
-        assert_eq!(seats.seat(now), [second]);
-        assert!(!seats.leave(second), "it sits already");
+        let (mut queue, now) = (queue(1, 0), Instant::now());
+        assert_eq!(queue.request(ONE, now), PermitReply::Granted);
+        let (first, second) = (queued(queue.request(ONE, now)), queued(queue.request(ONE, now)));
+        assert!(queue.leave(first));
+        queue.release(ONE);
+        assert_eq!(queue.grant(now), [second]);
+        assert!(!queue.leave(second), "it has a permit already");
     }
 
     #[test]
-    fn the_reserve_is_for_those_who_have_waited() {
-        let (mut seats, now) = (seats(1, 1), Instant::now());
-        assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
-        let (first, second) = (queued(seats.ask(ONE, now)), queued(seats.ask(ONE, now)));
-        assert!(seats.seat(now + AFTER - Duration::from_millis(1)).is_empty());
-        assert_eq!(seats.seat(now + AFTER), [first]);
-        assert!(seats.seat(now + 2 * AFTER).is_empty(), "the reserve is used up");
+    fn the_reserve_is_for_requests_that_have_waited() {
+        let (mut queue, now) = (queue(1, 1), Instant::now());
+        assert_eq!(queue.request(ONE, now), PermitReply::Granted);
+        let (first, second) = (queued(queue.request(ONE, now)), queued(queue.request(ONE, now)));
+        assert!(queue.grant(now + AFTER - Duration::from_millis(1)).is_empty());
+        assert_eq!(queue.grant(now + AFTER), [first]);
+        assert!(queue.grant(now + 2 * AFTER).is_empty(), "the reserve is used up");
 
-        seats.release(ONE);
-        assert_eq!(seats.n_taken(), 1, "the reserve is given back first");
-        assert_eq!(seats.seat(now + AFTER), [second]);
+        queue.release(ONE);
+        assert_eq!(queue.n_taken, 1, "the reserve is given back first");
+        assert_eq!(queue.grant(now + AFTER), [second]);
     }
 
     #[test]
     fn a_lower_pool_size_revokes_no_permit_and_grants_none_while_there_is_a_surplus() {
-        let (mut seats, now) = (seats(3, 0), Instant::now());
+        let (mut queue, now) = (queue(3, 0), Instant::now());
         for _ in 0..3 {
-            assert_eq!(seats.ask(ONE, now), PermitReply::Seated);
+            assert_eq!(queue.request(ONE, now), PermitReply::Granted);
         }
-        seats.set_bounds(PermitLimits { size: 1, reserve: 0, reserve_after: AFTER });
-        assert_eq!((seats.n_taken(), seats.n_surplus()), (3, 2));
-        queued(seats.ask(ONE, now));
-        seats.release(ONE);
-        assert!(seats.seat(now).is_empty());
+        queue.limits = PermitLimits { size: 1, reserve: 0, reserve_after: AFTER };
+        assert_eq!((queue.n_taken, queue.n_surplus()), (3, 2));
+        queued(queue.request(ONE, now));
+        queue.release(ONE);
+        assert!(queue.grant(now).is_empty());
     }
 
     proptest! {
         /// No more permits are granted than exist, the queue is served in order, and no request
         /// waits while a permit is free.
         #[test]
-        fn seats_are_neither_lost_nor_made(
+        fn permits_are_neither_lost_nor_created(
             size in 1_usize..4,
             reserve in 0_usize..3,
             steps in proptest::collection::vec((0_u8..4, 0_u64..4), 0..80),
         ) {
-            let mut seats = seats(size, reserve);
+            let mut queue = queue(size, reserve);
             let mut now = Instant::now();
-            let (mut n_sitting, mut waiting) = (0_usize, Vec::new());
+            let (mut n_granted, mut waiting) = (0_usize, Vec::new());
             for (step, seconds) in steps {
                 now += Duration::from_secs(seconds);
                 match step {
-                    0 | 1 => match seats.ask(ONE, now) {
-                        PermitReply::Seated => {
+                    0 | 1 => match queue.request(ONE, now) {
+                        PermitReply::Granted => {
                             prop_assert!(waiting.is_empty(), "overtaken");
-                            n_sitting += 1;
+                            n_granted += 1;
                         }
                         PermitReply::Queued(ticket) => waiting.push(ticket),
                     },
-                    2 if n_sitting > 0 => {
-                        seats.release(ONE);
-                        n_sitting -= 1;
+                    2 if n_granted > 0 => {
+                        queue.release(ONE);
+                        n_granted -= 1;
                     }
                     3 if !waiting.is_empty() => {
                         let ticket = waiting.remove(waiting.len() / 2);
-                        prop_assert!(seats.leave(ticket));
+                        prop_assert!(queue.leave(ticket));
                     }
                     _ => {}
                 }
-                let seated = seats.seat(now);
-                let first: Vec<QueueTicket> = waiting.drain(..seated.len()).collect();
-                prop_assert_eq!(&seated, &first, "not in the order of the queue");
-                n_sitting += seated.len();
-                prop_assert_eq!(seats.n_taken(), n_sitting);
-                prop_assert_eq!(seats.n_waiting(), waiting.len());
-                prop_assert!(n_sitting <= size + reserve);
-                prop_assert!(waiting.is_empty() || n_sitting >= size);
+                let granted = queue.grant(now);
+                let first: Vec<QueueTicket> = waiting.drain(..granted.len()).collect();
+                prop_assert_eq!(&granted, &first, "not in the order of the queue");
+                n_granted += granted.len();
+                prop_assert_eq!(queue.n_taken, n_granted);
+                prop_assert_eq!(queue.n_waiting(), waiting.len());
+                prop_assert!(n_granted <= size + reserve);
+                prop_assert!(waiting.is_empty() || n_granted >= size);
             }
         }
     }

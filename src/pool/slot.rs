@@ -36,7 +36,7 @@ pub use connection_lease::ConnectionLease;
 /// One declared server's place in the pool.
 #[derive(Debug)]
 pub struct ServerSlot {
-    origin: ServerContext,
+    context: ServerContext,
     connections: Connections,
     hints: ToolHints,
     finished: FinishedTasks,
@@ -46,18 +46,18 @@ pub struct ServerSlot {
 
 #[derive(Debug)]
 enum Connections {
-    /// One for all clients.
+    /// One connection for all clients.
     Shared(Arc<Supervisor>),
-    /// One for each request.
+    /// One connection for each request.
     Exclusive(Arc<ExclusivePool>),
-    /// One for each client.
-    Owned(Arc<PerSessionPool>),
+    /// One connection for each client.
+    PerSession(Arc<PerSessionPool>),
 }
 
 impl ServerSlot {
     pub(super) fn new(
         dialer: Dialer,
-        roster: Arc<PermitAdmission>,
+        admission: Arc<PermitAdmission>,
         (name, declared): (ServerName, Arc<ServerConfig>),
         generation: u64,
         breaker: config::BreakerConfig,
@@ -65,16 +65,15 @@ impl ServerSlot {
     ) -> Arc<Self> {
         let sharing = declared.sharing;
         let generation = Arc::new(AtomicU64::new(generation));
-        let own = match sharing {
-            SharingMode::Session { max_connections } => {
-                Some(PermitAdmission::of_one(max_connections))
-            }
-            // [`ExclusivePool`] has its own queue.
-            SharingMode::Shared | SharingMode::Exclusive { .. } => None,
+        // [`ExclusivePool`] has its own queue.
+        let server_admission = if let SharingMode::Session { max_connections } = sharing {
+            Some(PermitAdmission::of_one(max_connections))
+        } else {
+            None
         };
-        let leaving = CancellationToken::new();
+        let draining = CancellationToken::new();
         let gate = BreakerGate::new(name.clone(), breaker);
-        let origin = ServerContext {
+        let context = ServerContext {
             name,
             declared,
             dialer,
@@ -82,50 +81,50 @@ impl ServerSlot {
             attempts: Arc::default(),
             losses: Arc::default(),
             gate,
-            roster,
-            own,
-            leaving,
+            admission,
+            server_admission,
+            draining,
             closing,
         };
         let connections = match sharing {
             SharingMode::Shared => {
-                Connections::Shared(Supervisor::new(origin.clone(), ConnectionOwner::Shared))
+                Connections::Shared(Supervisor::new(context.clone(), ConnectionOwner::Shared))
             }
             SharingMode::Exclusive { max_connections } => {
-                Connections::Exclusive(ExclusivePool::new(origin.clone(), max_connections))
+                Connections::Exclusive(ExclusivePool::new(context.clone(), max_connections))
             }
             SharingMode::Session { .. } => {
-                Connections::Owned(Arc::new(PerSessionPool::new(origin.clone())))
+                Connections::PerSession(Arc::new(PerSessionPool::new(context.clone())))
             }
         };
         let (hints, finished, successor) =
             (ToolHints::default(), FinishedTasks::default(), OnceLock::new());
-        Arc::new(Self { origin, connections, hints, finished, successor })
+        Arc::new(Self { context, connections, hints, finished, successor })
     }
 
     /// Returns the server's name.
     pub fn name(&self) -> &ServerName {
-        &self.origin.name
+        &self.context.name
     }
 
     /// Returns the number of connections made to the server.
     pub fn generation(&self) -> u64 {
-        self.origin.generation.load(Ordering::Relaxed)
+        self.context.generation.load(Ordering::Relaxed)
     }
 
     /// Returns the number of the current connection attempt, or of the last one.
     pub fn attempts(&self) -> u64 {
-        self.origin.attempts.load(Ordering::Relaxed)
+        self.context.attempts.load(Ordering::Relaxed)
     }
 
     /// Returns the number of lost connections.
     pub fn n_lost(&self) -> u64 {
-        self.origin.losses.load(Ordering::Relaxed)
+        self.context.losses.load(Ordering::Relaxed)
     }
 
     /// Returns the gate that decides whether a request may reach the server now.
     pub fn gate(&self) -> &Arc<BreakerGate> {
-        &self.origin.gate
+        &self.context.gate
     }
 
     /// Returns the tool hints that the server has given on any of its connections.
@@ -145,7 +144,7 @@ impl ServerSlot {
             _ if self.declared().lifecycle == LifecycleConfig::Ephemeral => TaskCapability::Nothing,
             Connections::Exclusive(_) => TaskCapability::Nothing,
             Connections::Shared(_) => TaskCapability::ById,
-            Connections::Owned(_) => TaskCapability::All,
+            Connections::PerSession(_) => TaskCapability::All,
         }
     }
 
@@ -162,7 +161,7 @@ impl ServerSlot {
 
     /// Returns the server's configuration.
     pub fn declared(&self) -> &ServerConfig {
-        &self.origin.declared
+        &self.context.declared
     }
 
     /// Returns whether a client always uses the same connection, so that a server can notify it.
@@ -172,7 +171,7 @@ impl ServerSlot {
 
     /// Returns whether each client has its own connection.
     pub fn is_per_session(&self) -> bool {
-        matches!(self.connections, Connections::Owned(_))
+        matches!(self.connections, Connections::PerSession(_))
     }
 
     /// Sets the desired state of the connection of `owner` and reconciles it. Without a connection,
@@ -180,10 +179,10 @@ impl ServerSlot {
     pub async fn set_demand(
         &self,
         owner: Option<&SessionOwner>,
-        wants: impl FnOnce() -> ClientDemand,
+        demand: impl FnOnce() -> ClientDemand,
     ) {
-        if let Some(keeper) = self.wanting(owner, wants) {
-            keeper.reconcile().await;
+        if let Some(supervisor) = self.apply_demand(owner, demand) {
+            supervisor.reconcile().await;
         }
     }
 
@@ -191,24 +190,24 @@ impl ServerSlot {
     pub fn set_demand_in_background(
         &self,
         owner: Option<&SessionOwner>,
-        wants: impl FnOnce() -> ClientDemand,
+        demand: impl FnOnce() -> ClientDemand,
     ) {
-        if let Some(keeper) = self.wanting(owner, wants) {
-            self.origin.dialer.tasks().spawn(async move { keeper.reconcile().await });
+        if let Some(supervisor) = self.apply_demand(owner, demand) {
+            self.context.dialer.tasks().spawn(async move { supervisor.reconcile().await });
         }
     }
 
-    fn wanting(
+    fn apply_demand(
         &self,
         owner: Option<&SessionOwner>,
-        wants: impl FnOnce() -> ClientDemand,
+        demand: impl FnOnce() -> ClientDemand,
     ) -> Option<Arc<Supervisor>> {
         match &self.connections {
-            Connections::Shared(keeper) => {
-                keeper.set_demand(wants);
-                Some(Arc::clone(keeper))
+            Connections::Shared(supervisor) => {
+                supervisor.set_demand(demand);
+                Some(Arc::clone(supervisor))
             }
-            Connections::Owned(owned) => owned.set_demand(owner, wants),
+            Connections::PerSession(per_session) => per_session.set_demand(owner, demand),
             Connections::Exclusive(_) => None,
         }
     }
@@ -216,52 +215,65 @@ impl ServerSlot {
     /// Returns the error object, as JSON text, with which the server refused a subscription to
     /// `uri`.
     pub fn refusal(&self, owner: Option<&SessionOwner>, uri: &str) -> Option<String> {
-        self.standing(owner)?.refusal(uri)
+        self.supervisor_of(owner)?.refusal(uri)
     }
 
     /// Records that clients got an answer without this unavailable server, so that it sends them
     /// `list_changed` once it is connected.
     pub fn note_omitted(&self) {
-        if let Connections::Shared(keeper) = &self.connections {
-            keeper.note_omitted();
+        if let Connections::Shared(supervisor) = &self.connections {
+            supervisor.note_omitted();
         }
     }
 
     /// Returns whether the server is connecting for the first time, with no failed attempt.
     pub(super) fn is_starting(&self) -> bool {
-        self.attempts() <= 1 && self.keepers().iter().any(|keeper| keeper.is_first_connecting())
+        self.attempts() <= 1
+            && self.supervisors().iter().any(|supervisor| supervisor.is_first_connecting())
     }
 
     /// Closes the connection of `owner` if it is idle, as at the end of its idle timeout.
     pub fn close_idle(&self, owner: Option<&SessionOwner>) {
-        if let Some(keeper) = self.standing(owner) {
-            let _unless_it_is_used = keeper.put_away(false);
+        if let Some(supervisor) = self.supervisor_of(owner) {
+            let _unless_it_is_used = supervisor.close_if_idle(false);
         }
     }
 
-    fn standing(&self, owner: Option<&SessionOwner>) -> Option<Arc<Supervisor>> {
+    /// Returns the supervisors of the connections that a request of `owner` may get.
+    fn supervisors_for(&self, owner: Option<&SessionOwner>) -> Vec<Arc<Supervisor>> {
         match &self.connections {
-            Connections::Shared(keeper) => Some(Arc::clone(keeper)),
-            Connections::Owned(owned) => owned.known(owner),
+            Connections::Exclusive(exclusive) => exclusive.supervisors(),
+            Connections::Shared(_) | Connections::PerSession(_) => {
+                self.supervisor_of(owner).into_iter().collect()
+            }
+        }
+    }
+
+    /// Returns the supervisor of the connection that all requests of `owner` share, if any.
+    fn supervisor_of(&self, owner: Option<&SessionOwner>) -> Option<Arc<Supervisor>> {
+        match &self.connections {
+            Connections::Shared(supervisor) => Some(Arc::clone(supervisor)),
+            Connections::PerSession(per_session) => per_session.get(owner),
             Connections::Exclusive(_) => None,
         }
     }
 
     /// Closes the connection of a client that has disconnected.
     pub(super) fn release(&self, owner: &SessionOwner) {
-        if let Connections::Owned(owned) = &self.connections
-            && let Some(keeper) = owned.remove(owner)
+        if let Connections::PerSession(per_session) = &self.connections
+            && let Some(supervisor) = per_session.remove(owner)
         {
-            self.origin.dialer.tasks().spawn(async move { keeper.close(Duration::ZERO).await });
+            let tasks = self.context.dialer.tasks();
+            tasks.spawn(async move { supervisor.close(Duration::ZERO).await });
         }
     }
 
     /// Connects a shared server.
     pub(super) async fn connect(&self) {
-        if let Connections::Shared(keeper) = &self.connections {
+        if let Connections::Shared(supervisor) = &self.connections {
             tokio::select! {
-                _reported_by_the_dial = keeper.lease(Holder::SERVICE, None) => {}
-                () = keeper.absent() => {}
+                _reported_by_the_dial = supervisor.lease(Holder::SERVICE, None) => {}
+                () = supervisor.wait_until_absent() => {}
             }
         }
     }
@@ -272,56 +284,40 @@ impl ServerSlot {
         if let Some(connection) = self.live(owner) {
             return Arc::ptr_eq(connection.lists(), lists);
         }
-        match &self.connections {
-            Connections::Exclusive(exclusive) => {
-                exclusive.supervisors().iter().any(|keeper| keeper.was_closed_idle(lists))
-            }
-            Connections::Shared(_) | Connections::Owned(_) => {
-                self.standing(owner).is_some_and(|keeper| keeper.was_closed_idle(lists))
-            }
-        }
+        self.supervisors_for(owner).iter().any(|supervisor| supervisor.was_closed_idle(lists))
     }
 
     /// Returns whether metamcp closed a connection for `owner` because it was idle, so that its end
     /// does not say anything about the server.
     pub fn is_closed_idle(&self, owner: Option<&SessionOwner>) -> bool {
-        let is_put_away = |keeper: &Arc<Supervisor>| keeper.status().is_put_away;
-        match &self.connections {
-            Connections::Exclusive(exclusive) => exclusive.supervisors().iter().any(is_put_away),
-            Connections::Shared(_) | Connections::Owned(_) => {
-                self.standing(owner).as_ref().is_some_and(is_put_away)
-            }
-        }
+        self.supervisors_for(owner).iter().any(|supervisor| supervisor.status().is_closed_idle)
     }
 
     /// Starts to connect unless there is a connection or an attempt already.
     pub(super) fn start_connecting(&self) {
-        if let Connections::Shared(keeper) = &self.connections {
-            keeper.start_connecting();
+        if let Connections::Shared(supervisor) = &self.connections {
+            supervisor.start_connecting();
         }
     }
 
-    /// Lets running requests finish for at most `patience`, then closes the slot for good.
-    ///
-    /// # Cancel safety
-    ///
-    /// If dropped halfway, the slot takes no requests but keeps its connections until the runtime
-    /// ends.
-    pub(super) async fn close(&self, patience: Duration) {
-        self.origin.leaving.cancel();
+    /// Lets running requests finish for at most `drain_timeout`, then closes the slot. Not cancel
+    /// safe: it takes no requests, but keeps its connections until the runtime ends.
+    pub(super) async fn close(&self, drain_timeout: Duration) {
+        self.context.draining.cancel();
         if let Connections::Exclusive(exclusive) = &self.connections {
             exclusive.close();
         }
-        let keepers = self.keepers();
-        futures_util::future::join_all(keepers.iter().map(|keeper| keeper.close(patience))).await;
-        self.origin.closing.cancel();
+        let supervisors = self.supervisors();
+        let closing = supervisors.iter().map(|supervisor| supervisor.close(drain_timeout));
+        futures_util::future::join_all(closing).await;
+        self.context.closing.cancel();
     }
 
-    fn keepers(&self) -> Vec<Arc<Supervisor>> {
+    fn supervisors(&self) -> Vec<Arc<Supervisor>> {
         match &self.connections {
-            Connections::Shared(keeper) => vec![Arc::clone(keeper)],
+            Connections::Shared(supervisor) => vec![Arc::clone(supervisor)],
             Connections::Exclusive(exclusive) => exclusive.supervisors(),
-            Connections::Owned(owned) => owned.supervisors(),
+            Connections::PerSession(per_session) => per_session.supervisors(),
         }
     }
 
@@ -329,19 +325,20 @@ impl ServerSlot {
     /// only.
     pub fn error_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> =
-            self.keepers().iter().flat_map(|keeper| keeper.error_lines()).collect();
+            self.supervisors().iter().flat_map(|supervisor| supervisor.error_lines()).collect();
         lines.drain(..lines.len().saturating_sub(defaults::STDERR_LINES_KEPT));
         lines
     }
 
     /// Returns the state for status output.
     pub fn status(&self) -> SlotStatus {
-        let keepers: Vec<SupervisorStatus> =
-            self.keepers().iter().map(|keeper| keeper.status()).collect();
-        let connections = || keepers.iter().filter_map(|keeper| keeper.connection.as_ref());
+        let supervisors: Vec<SupervisorStatus> =
+            self.supervisors().iter().map(|supervisor| supervisor.status()).collect();
+        let connections =
+            || supervisors.iter().filter_map(|supervisor| supervisor.connection.as_ref());
         let live: Vec<_> = connections().filter(|connection| connection.is_live()).collect();
         let traffic: ConnectionTraffic = connections().map(|connection| connection.traffic()).sum();
-        let is_any = |state| keepers.iter().any(|keeper| keeper.state == state);
+        let is_any = |state| supervisors.iter().any(|supervisor| supervisor.state == state);
         let states = [
             LifecycleState::Active,
             LifecycleState::Idle,
@@ -350,33 +347,33 @@ impl ServerSlot {
             LifecycleState::Closed,
         ];
         let state = match () {
-            () if self.origin.closing.is_cancelled() => LifecycleState::Closed,
+            () if self.context.closing.is_cancelled() => LifecycleState::Closed,
             // A server that was never needed is idle too.
             () => states.into_iter().find(|state| is_any(*state)).unwrap_or(LifecycleState::Idle),
         };
         let profile = live.first().and_then(|connection| connection.profile());
         SlotStatus {
-            name: self.origin.name.clone(),
+            name: self.context.name.clone(),
             state,
-            is_missing: self.origin.declared.start != StartPolicy::Lazy
+            is_missing: self.context.declared.start != StartPolicy::Lazy
                 && live.is_empty()
-                && !keepers.iter().any(|keeper| keeper.is_put_away),
+                && !supervisors.iter().any(|supervisor| supervisor.is_closed_idle),
             transport: live.first().map_or_else(
-                || self.origin.declared.transport.name(),
+                || self.context.declared.transport.name(),
                 |connection| connection.transport(),
             ),
-            sharing: self.origin.declared.sharing.name(),
+            sharing: self.context.declared.sharing.name(),
             connections: live.len(),
-            waiting: keepers.iter().filter(|keeper| keeper.is_waiting).count(),
+            waiting: supervisors.iter().filter(|supervisor| supervisor.is_waiting).count(),
             generation: self.generation(),
             pid: live.first().and_then(|connection| connection.pid()),
             pids: live.iter().filter_map(|connection| connection.pid()).collect(),
             era: profile.map(|profile| profile.era().name()),
             protocol_version: profile.map(|profile| profile.protocol_version.clone()),
-            last_error: keepers.into_iter().find_map(|keeper| keeper.last_error),
-            breaker: self.origin.gate.snapshot(),
+            last_error: supervisors.into_iter().find_map(|supervisor| supervisor.last_error),
+            breaker: self.context.gate.snapshot(),
             traffic,
-            start: self.origin.declared.start,
+            start: self.context.declared.start,
         }
     }
 }

@@ -97,12 +97,12 @@ impl fmt::Display for ServerConnections {
         let in_use = format!("in use by {requests} requests");
         let parts = [
             (*active, in_use.as_str()),
-            (*connecting, "being made"),
-            (*closing, "being closed"),
-            (idle, "not in use"),
+            (*connecting, "connecting"),
+            (*closing, "closing"),
+            (idle, "idle"),
         ];
         let parts = parts.iter().filter(|(number, _)| *number > 0);
-        let words: Vec<_> = parts.map(|(number, what)| format!("{number} {what}")).collect();
+        let words: Vec<_> = parts.map(|(number, state)| format!("{number} {state}")).collect();
         write!(f, "{server}: {}", words.join(", "))
     }
 }

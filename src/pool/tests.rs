@@ -56,24 +56,20 @@ impl Rig {
         time::sleep(MS).await;
     }
 
-    /// Requests a connection in the background, for at most `patience`.
-    fn ask(
-        &self,
-        name: &str,
-        patience: Duration,
-    ) -> JoinHandle<Result<ConnectionLease, SlotError>> {
-        self.ask_as(None, name, patience)
+    /// Requests a connection in the background, for at most `timeout`.
+    fn ask(&self, name: &str, timeout: Duration) -> JoinHandle<Result<ConnectionLease, SlotError>> {
+        self.ask_as(None, name, timeout)
     }
 
     fn ask_as(
         &self,
         owner: Option<SessionOwner>,
         name: &str,
-        patience: Duration,
+        timeout: Duration,
     ) -> JoinHandle<Result<ConnectionLease, SlotError>> {
         let slot = self.slot(name);
         #[expect(clippy::disallowed_methods, reason = "a test waits for it")]
-        tokio::spawn(async move { slot.lease(owner.as_ref(), Instant::now() + patience).await })
+        tokio::spawn(async move { slot.lease(owner.as_ref(), Instant::now() + timeout).await })
     }
 
     fn state(&self, name: &str) -> LifecycleState {
@@ -140,7 +136,7 @@ async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
 }
 
 /// Lets all tasks run that need no time.
-async fn settle() {
+async fn run_ready_tasks() {
     for _ in 0..200 {
         yield_now().await;
     }
@@ -153,7 +149,7 @@ async fn an_unused_connection_is_closed_at_its_idle_timeout_and_not_before() {
     let lease = rig.lease("a").await;
     assert_eq!(rig.state("a"), LifecycleState::Active);
     time::sleep(10 * MINUTE).await;
-    assert_eq!(rig.state("a"), LifecycleState::Active, "one that is in use has all the time");
+    assert_eq!(rig.state("a"), LifecycleState::Active, "a connection in use has no idle timeout");
     drop(lease);
     let released = Instant::now();
     assert_eq!(rig.state("a"), LifecycleState::Idle);
@@ -167,7 +163,7 @@ async fn an_unused_connection_is_closed_at_its_idle_timeout_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_use_gives_it_all_its_time_again() {
+async fn each_use_restarts_the_idle_timeout() {
     let rig = Rig::new(size(5), &[lazy("a")]);
     for _ in 0..10 {
         rig.touch("a").await;
@@ -180,11 +176,11 @@ async fn each_use_gives_it_all_its_time_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_was_put_away_is_connected_again_when_it_is_needed() {
+async fn the_next_request_reconnects_a_server_that_was_closed_while_idle() {
     let mut rig = Rig::new(size(5), &[lazy("a")]);
     let lists = Arc::clone(rig.lease("a").await.connection.lists());
     time::sleep(6 * MINUTE).await;
-    assert!(rig.slot("a").has(&lists, None), "what is known still holds");
+    assert!(rig.slot("a").has(&lists, None), "the known lists stay valid");
     while rig.announced.try_recv().is_ok() {}
 
     rig.touch("a").await;
@@ -211,19 +207,19 @@ async fn an_idle_server_that_survives_the_end_of_its_input_is_killed_at_once_if_
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_ended_by_itself_may_have_changed() {
+async fn a_server_that_ended_by_itself_announces_its_lists_after_the_restart() {
     let mut rig = Rig::new(size(5), &[lazy("a")]);
     let lists = Arc::clone(rig.lease("a").await.connection.lists());
     rig.server("a").kill();
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!(rig.state("a"), LifecycleState::Closed, "nothing has failed");
     assert!(rig.slot("a").status().last_error.is_some());
     assert!(!rig.slot("a").has(&lists, None));
     while rig.announced.try_recv().is_ok() {}
 
     rig.touch("a").await;
-    let announced = rig.announced.try_recv().expect("told to read the lists again");
-    assert_eq!(announced.aside.message().method(), Some("notifications/tools/list_changed"));
+    let announced = rig.announced.try_recv().expect("a notice that the lists changed");
+    assert_eq!(announced.message.message().method(), Some("notifications/tools/list_changed"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +231,7 @@ async fn an_ephemeral_server_is_closed_within_100_ms_of_its_last_answer() {
         let (first, second) = (rig.lease("a").await, rig.lease("a").await);
         drop(first);
         time::sleep(MINUTE).await;
-        assert_eq!(rig.living(&["a"]), [1], "it has not answered everything");
+        assert_eq!(rig.living(&["a"]), [1], "a lease is left");
         drop(second);
         time::sleep(99 * MS).await;
         assert_eq!((rig.living(&["a"]), rig.server("a").n_launches()), (vec![0], n_launches));
@@ -243,7 +239,7 @@ async fn an_ephemeral_server_is_closed_within_100_ms_of_its_last_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_kept_stays_for_ever_or_for_its_own_time() {
+async fn a_keep_alive_server_stays_connected_until_its_own_idle_timeout() {
     let own = |server: &mut config::ServerConfig| {
         server.lifecycle = LifecycleConfig::KeepAlive { idle_timeout: Some(30 * MINUTE) };
     };
@@ -279,20 +275,20 @@ async fn a_watched_connection_stays_open_and_its_idle_timeout_starts_when_the_wa
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_minimum_is_not_swept() {
+async fn the_idle_sweep_keeps_the_minimum_of_connections() {
     let rules = config::PoolConfig { min_size: 1, ..size(5) };
     let rig = Rig::new(rules, &[lazy("a"), lazy("b")]);
     rig.touch("a").await;
     rig.touch("b").await;
     time::sleep(60 * MINUTE).await;
-    assert_eq!(rig.living(&["a", "b"]), [0, 1], "the one that was used last stays");
+    assert_eq!(rig.living(&["a", "b"]), [0, 1], "the most recently used one stays");
     rig.touch("a").await;
     time::sleep(MS).await;
-    assert_eq!(rig.living(&["a", "b"]), [1, 0], "and goes when another one is used");
+    assert_eq!(rig.living(&["a", "b"]), [1, 0], "and it is closed when another one is used");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_connection_that_was_used_longest_ago_makes_room() {
+async fn the_pool_evicts_the_least_recently_used_connection() {
     let rig = Rig::new(size(2), &[lazy("a"), lazy("b"), lazy("c")]);
     rig.touch("a").await;
     rig.touch("b").await;
@@ -303,7 +299,7 @@ async fn the_connection_that_was_used_longest_ago_makes_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_kept_does_not_make_room() {
+async fn the_pool_does_not_evict_a_keep_alive_server() {
     let rig = Rig::new(size(2), &[kept("kept"), lazy("b"), lazy("c")]);
     rig.touch("kept").await;
     rig.touch("b").await;
@@ -312,31 +308,31 @@ async fn a_server_that_is_kept_does_not_make_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_never_more_processes_than_the_pool_has_room_for() {
+async fn there_are_never_more_processes_than_pool_permits() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
     rig.server("a").set_behaviour(ServerBehaviour::Clings);
     rig.touch("a").await;
     let asked = Instant::now();
     rig.touch("b").await;
-    assert!(asked.elapsed() >= Duration::from_millis(1550), "the last one was seen off first");
+    assert!(asked.elapsed() >= Duration::from_millis(1550), "the old process ended first");
     assert_eq!(rig.living(&["a", "b"]), [0, 1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_all_are_in_use_requests_wait_in_their_order() {
+async fn requests_wait_in_order_while_all_permits_are_in_use() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b"), lazy("c")]);
     let lease = rig.lease("a").await;
     let b = rig.ask("b", MINUTE);
-    settle().await;
+    run_ready_tasks().await;
     let c = rig.ask("c", MINUTE);
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!(rig.pool.status().waiting, 2);
     assert_eq!(rig.slot("b").status().waiting, 1);
     assert_eq!(rig.living(&["b", "c"]), [0, 0]);
 
     drop(lease);
     let b = b.await.expect("no panic").expect("a connection");
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!(rig.living(&["a", "b", "c"]), [0, 1, 0]);
     drop(b);
     c.await.expect("no panic").expect("a connection");
@@ -353,7 +349,7 @@ async fn by_default_20_connections_exist_at_a_time_and_the_21st_request_waits() 
         leases.push(rig.lease(name).await);
     }
     let last = rig.ask("s21", MINUTE);
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!((rig.pool.status().waiting, rig.server("s21").n_launches()), (1, 0));
 
     leases.pop();
@@ -363,15 +359,15 @@ async fn by_default_20_connections_exist_at_a_time_and_the_21st_request_waits() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aborted_request_gets_no_room_in_the_pool() {
+async fn an_aborted_request_gets_no_permit() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b"), lazy("c")]);
     let lease = rig.lease("a").await;
     let b = rig.ask("b", MINUTE);
-    settle().await;
+    run_ready_tasks().await;
     let c = rig.ask("c", MINUTE);
-    settle().await;
+    run_ready_tasks().await;
     b.abort();
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!(rig.pool.status().waiting, 1);
 
     drop(lease);
@@ -384,7 +380,7 @@ async fn an_aborted_request_gets_no_room_in_the_pool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_reserve_is_for_those_who_have_waited() {
+async fn the_reserve_is_for_requests_that_have_waited() {
     let rules = config::PoolConfig { reserve_size: 1, ..size(1) };
     let rig = Rig::new(rules, &[lazy("a"), lazy("b"), lazy("c")]);
     let _a = rig.lease("a").await;
@@ -396,7 +392,7 @@ async fn the_reserve_is_for_those_who_have_waited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_rules_for_the_reserve_are_for_those_who_wait_already() {
+async fn a_changed_reserve_timeout_applies_to_waiting_requests() {
     let all = [lazy("a"), lazy("b"), lazy("c")];
     let hour = 60 * MINUTE;
     let reserve = |after| config::PoolConfig { reserve_size: 1, reserve_timeout: after, ..size(1) };
@@ -412,13 +408,13 @@ async fn other_rules_for_the_reserve_are_for_those_who_wait_already() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_during_the_exit_of_an_evicted_process_is_told_that_the_pool_is_exhausted() {
+async fn a_request_during_the_exit_of_an_evicted_process_reports_pool_exhaustion() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
     rig.touch("a").await;
     rig.server("a").set_behaviour(ServerBehaviour::Clings);
     let asked = Instant::now();
     let other = rig.ask("b", MINUTE);
-    settle().await;
+    run_ready_tasks().await;
     // Its attempt begins with the end of the last process, which takes longer than this may wait.
     let refused = rig.ask("a", SECOND).await.expect("no panic").expect_err("there is no room");
     assert!(matches!(refused, SlotError::Exhausted { .. }), "{refused}");
@@ -427,24 +423,24 @@ async fn a_request_during_the_exit_of_an_evicted_process_is_told_that_the_pool_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_waits_in_vain_for_the_pool_is_told_the_holders_of_the_connections() {
+async fn the_error_of_an_exhausted_pool_names_the_servers_that_hold_connections() {
     let rig = Rig::new(size(2), &[lazy("a"), kept("kept"), lazy("b")]);
     rig.touch("kept").await;
     let _leases = [rig.lease("a").await, rig.lease("a").await];
     let asked = Instant::now();
     let error = rig.slot("b").lease(None, asked + 20 * SECOND).await.expect_err("no room");
     assert_eq!(asked.elapsed(), 20 * SECOND);
-    insta::assert_snapshot!(error, @"no connection for server `b`: all 2 of the pool are taken (a: 1 in use by 2 requests; kept: 1 not in use)");
-    settle().await;
+    insta::assert_snapshot!(error, @"server `b` got no connection: all 2 of the pool are taken (a: 1 in use by 2 requests; kept: 1 idle)");
+    run_ready_tasks().await;
     assert_eq!(rig.pool.status().waiting, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_who_wait_for_room_cause_one_dial() {
+async fn a_hundred_waiting_requests_cause_one_connection_attempt() {
     let rig = Rig::new(size(1), &[lazy("a"), lazy("b")]);
     let lease = rig.lease("a").await;
     let asking: Vec<_> = (0..100).map(|_| rig.ask("b", MINUTE)).collect();
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!(rig.pool.status().waiting, 1);
     drop(lease);
     for asked in asking {
@@ -454,7 +450,7 @@ async fn a_hundred_who_wait_for_room_cause_one_dial() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_rules_take_effect_at_once() {
+async fn changed_pool_limits_take_effect_at_once() {
     let all = [lazy("a"), lazy("b"), lazy("c")];
     let rig = Rig::new(size(3), &all);
     for name in ["a", "b", "c"] {
@@ -462,12 +458,12 @@ async fn other_rules_take_effect_at_once() {
     }
     let apply = |rules| rig.pool.apply(&ServerDiff::default(), &config(rules, &all), MINUTE);
     apply(size(1));
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!(rig.living(&["a", "b", "c"]), [0, 0, 1]);
 
     let _held = rig.lease("c").await;
     let waiting = rig.ask("a", MINUTE);
-    settle().await;
+    run_ready_tasks().await;
     assert!(!waiting.is_finished());
     apply(config::PoolConfig { idle_timeout: Some(SECOND), ..size(2) });
     drop(waiting.await.expect("no panic").expect("a connection"));
@@ -481,10 +477,10 @@ async fn a_connection_above_a_reduced_pool_size_is_closed_when_its_last_lease_en
     let rig = Rig::new(size(2), &all);
     let (first, _second) = (rig.lease("a").await, rig.lease("b").await);
     rig.pool.apply(&ServerDiff::default(), &config(size(1), &all), MINUTE);
-    settle().await;
-    assert_eq!(rig.living(&["a", "b"]), [1, 1], "nobody has to stand up");
+    run_ready_tasks().await;
+    assert_eq!(rig.living(&["a", "b"]), [1, 1], "permits in use stay valid");
     drop(first);
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!(rig.living(&["a", "b"]), [0, 1]);
 }
 
@@ -501,7 +497,7 @@ async fn the_most_recently_used_of_several_connections_is_reused_and_the_others_
     }
     for _ in 0..10 {
         let foreseen = rig.slot("a").live(None).map(|connection| connection.generation());
-        assert_eq!(foreseen, Some(last), "lists that came from it are current");
+        assert_eq!(foreseen, Some(last), "its lists are current");
         let lease = rig.lease("a").await;
         assert_eq!(lease.connection.generation(), last);
         drop(lease);
@@ -517,7 +513,7 @@ async fn a_request_that_waits_for_room_takes_a_returned_connection_of_its_own_se
     let rig = Rig::new(size(1), &[exclusive]);
     let lease = rig.lease("a").await;
     let second = rig.ask("a", MINUTE);
-    settle().await;
+    run_ready_tasks().await;
     assert!(!second.is_finished());
     drop(lease);
     second.await.expect("no panic").expect("a connection");
@@ -533,14 +529,14 @@ async fn a_request_that_inherits_a_connection_does_not_raise_the_connection_coun
     let lease = rig.lease("a").await;
     rig.server("a").set_behaviour(ServerBehaviour::Hangs);
     // It begins to connect, and gets the returned connection.
-    let heir = rig.ask("a", MINUTE);
-    settle().await;
+    let waiter = rig.ask("a", MINUTE);
+    run_ready_tasks().await;
     drop(lease);
     // This request comes before the other one has seen its connection.
     let slot = rig.slot("a");
     let next = slot.lease(None, Instant::now() + MINUTE);
     assert!(time::timeout(SECOND, next).await.is_err());
-    let _held = heir.await.expect("no panic").expect("a connection");
+    let _held = waiter.await.expect("no panic").expect("a connection");
     assert_eq!(rig.server("a").n_living(), 2);
 }
 
@@ -551,25 +547,25 @@ async fn a_request_for_a_returned_connection_waits_behind_an_earlier_request_for
     let rig = Rig::new(size(1), &[exclusive, lazy("b")]);
     let lease = rig.lease("a").await;
     let other = rig.ask("b", MINUTE);
-    settle().await;
-    let heirs = [rig.ask("a", MINUTE), rig.ask("a", MINUTE)];
-    settle().await;
+    run_ready_tasks().await;
+    let waiters = [rig.ask("a", MINUTE), rig.ask("a", MINUTE)];
+    run_ready_tasks().await;
     drop(lease);
     let other = other.await.expect("no panic").expect("a connection");
-    assert!(!heirs[0].is_finished() && !heirs[1].is_finished());
+    assert!(!waiters[0].is_finished() && !waiters[1].is_finished());
     drop(other);
-    for heir in heirs {
-        drop(heir.await.expect("no panic").expect("a connection"));
+    for waiter in waiters {
+        drop(waiter.await.expect("no panic").expect("a connection"));
     }
-    assert_eq!(rig.server("a").n_launches(), 2, "the second heir inherits");
+    assert_eq!(rig.server("a").n_launches(), 2, "the second waiter gets the returned connection");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pool_retries_a_kept_server_after_its_first_connection_attempt_failed() {
+async fn the_pool_retries_a_keep_alive_server_after_its_first_connection_attempt_failed() {
     let rig = Rig::new(size(5), &[kept("a")]);
     rig.server("a").set_behaviour(ServerBehaviour::Missing);
     rig.pool.warm_up().await;
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!((rig.state("a"), rig.server("a").n_launches()), (LifecycleState::Failed, 1));
     assert!(rig.slot("a").status().is_missing);
 
@@ -593,7 +589,7 @@ async fn the_pool_retries_a_kept_server_after_its_first_connection_attempt_faile
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_eager_server_with_a_time_of_its_own_is_tried_again_until_it_was_there_for_it() {
+async fn the_pool_reconnects_an_eager_server_until_its_idle_timeout_has_closed_it() {
     let hour = 60 * MINUTE;
     let eager = with("a", |server| {
         server.start = StartPolicy::Eager;
@@ -612,11 +608,11 @@ async fn an_eager_server_with_a_time_of_its_own_is_tried_again_until_it_was_ther
     let n_launches = server.n_launches();
     time::sleep(24 * hour).await;
     assert_eq!((rig.living(&["a"]), server.n_launches()), (vec![0], n_launches));
-    assert!(!slot.status().is_missing, "nobody has used it");
+    assert!(!slot.status().is_missing, "no client has used it");
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
+async fn a_server_stays_disconnected_after_max_reconnects_until_a_request_needs_it() {
     let hour = 60 * MINUTE;
     let (name, mut server) = kept("a");
     server.health.max_reconnects = Some(3);
@@ -625,22 +621,22 @@ async fn one_that_failed_often_enough_is_left_alone_until_it_is_asked_for() {
     server.set_behaviour(ServerBehaviour::Missing);
     rig.pool.warm_up().await;
     time::sleep(hour).await;
-    assert_eq!(server.n_launches(), 4, "once, and three times again");
+    assert_eq!(server.n_launches(), 4, "one attempt and three reconnects");
 
     rig.ask("a", MINUTE).await.expect("no panic").expect_err("it is missing still");
     time::sleep(hour).await;
-    assert_eq!(server.n_launches(), 5, "only when it was asked for");
+    assert_eq!(server.n_launches(), 5, "only for the request");
 
     server.set_behaviour(ServerBehaviour::Good);
     rig.touch("a").await;
     server.set_behaviour(ServerBehaviour::Missing);
     server.kill();
     time::sleep(hour).await;
-    assert_eq!(server.n_launches(), 9, "it was there: three times again");
+    assert_eq!(server.n_launches(), 9, "it was connected: three reconnects again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_background_dial_is_the_probe_of_the_breaker() {
+async fn a_background_reconnect_is_the_probe_of_the_breaker() {
     let rig = Rig::new(size(5), &[kept("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
     server.set_behaviour(ServerBehaviour::Missing);
@@ -648,7 +644,7 @@ async fn a_background_dial_is_the_probe_of_the_breaker() {
     assert!(slot.gate().admit(Holder::SERVICE).is_err(), "it has tripped");
     let n_launches = server.n_launches();
     time::sleep(29 * SECOND).await;
-    assert_eq!(server.n_launches(), n_launches, "nobody dials before the cooldown is over");
+    assert_eq!(server.n_launches(), n_launches, "no attempt before the cooldown is over");
 
     server.set_behaviour(ServerBehaviour::Good);
     time::sleep(2 * SECOND).await;
@@ -660,7 +656,7 @@ async fn a_background_dial_is_the_probe_of_the_breaker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
+async fn a_connection_that_a_request_made_does_not_complete_the_probe() {
     let rig = Rig::new(size(5), &[kept("a")]);
     let (server, slot) = (rig.server("a"), rig.slot("a"));
     server.set_behaviour(ServerBehaviour::Missing);
@@ -672,7 +668,7 @@ async fn a_connection_that_a_request_has_made_is_no_answer_to_a_probe() {
     time::sleep(MINUTE).await;
     assert!(
         slot.gate().admit(Holder::SERVICE).is_ok_and(|permit| permit.is_probe()),
-        "nobody has asked it yet"
+        "no request has reached it yet"
     );
 }
 
@@ -698,7 +694,7 @@ async fn the_pool_reconnects_a_lazy_server_as_long_as_a_client_watches_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kept_server_that_ends_is_started_again_and_a_lazy_one_when_it_is_needed() {
+async fn a_keep_alive_server_restarts_by_itself_and_a_lazy_one_on_demand() {
     let rig = Rig::new(size(5), &[kept("kept"), lazy("lazy")]);
     rig.touch("kept").await;
     rig.touch("lazy").await;
@@ -712,22 +708,22 @@ async fn a_kept_server_that_ends_is_started_again_and_a_lazy_one_when_it_is_need
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_goes_under_a_request_has_failed_and_its_lease_means_nothing() {
+async fn a_connection_that_ends_under_a_request_fails_and_its_lease_is_void() {
     let rig = Rig::new(size(5), &[lazy("a")]);
     let lease = rig.lease("a").await;
     rig.server("a").kill();
-    settle().await;
+    run_ready_tasks().await;
     assert_eq!(rig.state("a"), LifecycleState::Failed);
     let next = rig.lease("a").await;
     assert_eq!(rig.state("a"), LifecycleState::Active);
     drop(lease);
-    assert_eq!(rig.state("a"), LifecycleState::Active, "it was a lease of the last connection");
+    assert_eq!(rig.state("a"), LifecycleState::Active, "it was a lease of the old connection");
     drop(next);
     assert_eq!(rig.state("a"), LifecycleState::Idle);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_dials_and_closes_leave_nothing_behind() {
+async fn a_thousand_connects_and_closes_leak_no_task() {
     let ephemeral = with("a", |server| server.lifecycle = LifecycleConfig::Ephemeral);
     let rig = Rig::new(size(5), &[ephemeral]);
     let mut n_tasks = Vec::new();
@@ -742,13 +738,13 @@ async fn a_thousand_dials_and_closes_leave_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_leaves_no_process_and_takes_no_request() {
+async fn a_closed_pool_has_no_process_and_takes_no_request() {
     let rig = Rig::new(size(5), &[kept("kept"), lazy("lazy"), lazy("hangs")]);
     rig.server("hangs").set_behaviour(ServerBehaviour::Hangs);
     rig.pool.warm_up().await;
     let dialling = rig.ask("hangs", MINUTE);
     let lease = rig.lease("lazy").await;
-    settle().await;
+    run_ready_tasks().await;
     rig.pool.close().await;
     assert_eq!(rig.living(&["kept", "lazy", "hangs"]), [0, 0, 0]);
     assert!(dialling.await.expect("no panic").is_err());
@@ -764,14 +760,14 @@ enum Step {
     Release(usize),
     Kill(usize),
     Behave(usize, ServerBehaviour),
-    Reload { n_seats: usize, min: usize },
+    Reload { n_permits: usize, min: usize },
     Watch(bool),
     Leave(u64),
     Wait(u64),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let manner = prop_oneof![
+    let behaviour = prop_oneof![
         6 => Just(ServerBehaviour::Good), 1 => Just(ServerBehaviour::Missing), 1 => Just(ServerBehaviour::Crashes),
         1 => Just(ServerBehaviour::Clings), 1 => Just(ServerBehaviour::Hangs),
     ];
@@ -779,10 +775,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (0_usize..8).prop_map(Step::Ask),
         4 => (0_usize..10).prop_map(Step::Release),
         1 => (0_usize..6).prop_map(Step::Kill),
-        1 => (2_usize..5, 0_usize..2).prop_map(|(n_seats, min)| Step::Reload { n_seats, min }),
+        1 => (2_usize..5, 0_usize..2).prop_map(|(n_permits, min)| Step::Reload { n_permits, min }),
         1 => any::<bool>().prop_map(Step::Watch),
         1 => (0_u64..3).prop_map(Step::Leave),
-        2 => ((0_usize..6), manner).prop_map(|(server, manner)| Step::Behave(server, manner)),
+        2 => ((0_usize..6), behaviour).prop_map(|(server, behaviour)| Step::Behave(server, behaviour)),
         4 => prop_oneof![Just(0), 1_u64..100, 1000_u64..400_000].prop_map(Step::Wait),
     ];
     proptest::collection::vec(step, 0..60)
@@ -794,8 +790,9 @@ proptest! {
     /// Any sequence of requests, releases, failures and reloads refuses no transition and exceeds
     /// no limit. No request waits forever, and nothing is left in the end.
     #[test]
-    fn whatever_happens_the_pool_keeps_its_bounds(steps in steps(), n_seats in 2_usize..5) {
-        // The last name three times: it has three clients.
+    fn the_pool_keeps_its_limits_in_any_sequence_of_events(steps in steps(), n_permits in 2_usize..5) {
+        // Longer than 60 lines: one property, with a setup and one `match` over all steps.
+        // The last name stands three times: it has three clients.
         const NAMES: [&str; 8] =
             ["lazy", "other", "ephemeral", "exclusive", "kept", "session", "session", "session"];
         const SERVERS: &[&str] = NAMES.split_at(6).0;
@@ -805,8 +802,8 @@ proptest! {
             .build()
             .expect("a runtime");
         let outcome: Result<(), TestCaseError> = runtime.block_on(async {
-            let rules = |n_seats, min_size| {
-                config::PoolConfig { reserve_size: 1, min_size, ..size(n_seats) }
+            let rules = |n_permits, min_size| {
+                config::PoolConfig { reserve_size: 1, min_size, ..size(n_permits) }
             };
             let all = [
                 lazy("lazy"),
@@ -816,9 +813,9 @@ proptest! {
                 kept("kept"),
                 with("session", |server| server.sharing = SharingMode::Session { max_connections: 2 }),
             ];
-            let rig = Rig::new(rules(n_seats, 0), &all);
+            let rig = Rig::new(rules(n_permits, 0), &all);
             let mut clients = [0, 1, 2].map(|key| SessionOwner::new(key, "{}"));
-            let (mut room, mut asked) = (n_seats, Vec::new());
+            let (mut room, mut asked) = (n_permits, Vec::new());
             for step in steps {
                 match step {
                     Step::Ask(server) => {
@@ -828,17 +825,17 @@ proptest! {
                     Step::Release(n) if n < asked.len() => asked.remove(n).abort_or_drop().await,
                     Step::Release(_) => {}
                     Step::Kill(server) => rig.server(NAMES[server]).kill(),
-                    Step::Behave(server, manner) => rig.server(NAMES[server]).set_behaviour(manner),
-                    Step::Reload { n_seats, min } => {
+                    Step::Behave(server, behaviour) => rig.server(NAMES[server]).set_behaviour(behaviour),
+                    Step::Reload { n_permits, min } => {
                         // Permits that are in use stay valid.
-                        room = rig.pool.status().connections.max(n_seats + 1) - 1;
-                        let config = config(rules(n_seats, min), &all);
+                        room = rig.pool.status().connections.max(n_permits + 1) - 1;
+                        let config = config(rules(n_permits, min), &all);
                         rig.pool.apply(&ServerDiff::default(), &config, MINUTE);
                     }
                     Step::Watch(is_watched) => {
                         let uris = is_watched.then(|| "x".to_owned()).into_iter().collect();
-                        let wants = ClientDemand { uris, ..ClientDemand::default() };
-                        rig.slot("lazy").set_demand_in_background(None, || wants);
+                        let demand = ClientDemand { uris, ..ClientDemand::default() };
+                        rig.slot("lazy").set_demand_in_background(None, || demand);
                     }
                     Step::Leave(key) => {
                         let client = &mut clients[usize::try_from(key).expect("small")];
@@ -848,7 +845,7 @@ proptest! {
                     }
                     Step::Wait(ms) => time::sleep(Duration::from_millis(ms)).await,
                 }
-                settle().await;
+                run_ready_tasks().await;
                 let n_living: usize = rig.living(SERVERS).iter().sum();
                 prop_assert!(n_living <= room + 1, "{} processes", n_living);
                 prop_assert!(rig.living(&["exclusive"])[0] <= 2);
@@ -858,7 +855,7 @@ proptest! {
             // Every request ends, with a connection or an error.
             for one in asked {
                 let answered = time::timeout(10 * MINUTE, one).await;
-                prop_assert!(answered.is_ok(), "somebody waits for ever");
+                prop_assert!(answered.is_ok(), "a request waits forever");
             }
             rig.pool.close().await;
             prop_assert_eq!(rig.living(SERVERS).iter().sum::<usize>(), 0);
@@ -871,11 +868,11 @@ proptest! {
 }
 
 /// A request that a test can end: it returns the lease, or cancels the wait.
-trait Giving {
+trait AbortOrDrop {
     async fn abort_or_drop(self);
 }
 
-impl Giving for JoinHandle<Result<ConnectionLease, SlotError>> {
+impl AbortOrDrop for JoinHandle<Result<ConnectionLease, SlotError>> {
     async fn abort_or_drop(self) {
         if self.is_finished() {
             drop(self.await);

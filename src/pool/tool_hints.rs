@@ -1,5 +1,5 @@
 //! A server's hints about its tools: the repeatable ones, those that require a task, and the
-//! arguments to mirror in headers.
+//! arguments that a request repeats in headers.
 //!
 //! The hints come from the lists that metamcp relays, and outlive the connection: a retry needs
 //! them after the connection has gone.
@@ -19,33 +19,29 @@ use crate::{
 
 /// The hints about a server's tools, from the lists that were read.
 #[derive(Debug, Default)]
-pub struct ToolHints(Mutex<Option<Known>>);
+pub struct ToolHints(Mutex<Option<KnownHints>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownHints {
     repeatable: HashSet<String>,
-    demanding: HashSet<String>,
-    mirrored: HashMap<String, Vec<HeaderParameter>>,
+    task_required: HashSet<String>,
+    header_parameters: HashMap<String, Vec<HeaderParameter>>,
 }
 
 impl ToolHints {
     /// Learns from a page of `tools/list`, the text of its result. The first page starts over.
     pub fn learn(&self, result: &str, is_first: bool) {
         let repeatable = connection::repeatable_tools(result);
-        let demanding = task::demanding_tools(result);
-        let mirrored = parameter_headers::marked_tools(result);
+        let task_required = task::tools_requiring_tasks(result);
+        let header_parameters = parameter_headers::marked_tools(result);
         let mut known = self.known();
-        match &mut *known {
-            Some(known) if !is_first => {
-                known.repeatable.extend(repeatable);
-                known.demanding.extend(demanding);
-                known.mirrored.extend(mirrored);
-            }
-            known => {
-                let demanding = demanding.into_iter().collect();
-                *known = Some(Known { repeatable, demanding, mirrored });
-            }
+        if is_first {
+            *known = None;
         }
+        let known = known.get_or_insert_default();
+        known.repeatable.extend(repeatable);
+        known.task_required.extend(task_required);
+        known.header_parameters.extend(header_parameters);
     }
 
     /// Returns whether the server declares that calling `tool` twice has no further effect, or
@@ -60,20 +56,20 @@ impl ToolHints {
     }
 
     /// Returns whether `tool` must be called as a task, according to the lists that were read.
-    pub fn demands_task(&self, tool: &str) -> bool {
-        self.known().as_ref().is_some_and(|known| known.demanding.contains(tool))
+    pub fn requires_task(&self, tool: &str) -> bool {
+        self.known().as_ref().is_some_and(|known| known.task_required.contains(tool))
     }
 
-    /// Returns the arguments to mirror in headers, of the first tool with any that `is_meant`
+    /// Returns the arguments to repeat in headers, of the first tool with any that `is_meant`
     /// accepts.
-    pub fn mirrored(&self, is_meant: impl Fn(&str) -> bool) -> Vec<HeaderParameter> {
+    pub fn header_parameters(&self, is_meant: impl Fn(&str) -> bool) -> Vec<HeaderParameter> {
         let known = self.known();
-        let marked = known.iter().flat_map(|known| &known.mirrored);
+        let marked = known.iter().flat_map(|known| &known.header_parameters);
         let mut meant = marked.filter(|(tool, _)| is_meant(tool)).map(|(_, marks)| marks.clone());
         meant.next().unwrap_or_default()
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+    fn known(&self) -> MutexGuard<'_, Option<KnownHints>> {
         // Held only for single statements on plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -89,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_add_up_and_the_first_one_begins_anew() {
+    fn pages_add_up_and_the_first_page_starts_over() {
         let hints = ToolHints::default();
         assert_eq!(hints.is_repeatable("a"), None);
         hints.learn(&page(&["a"]), true);
@@ -106,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_demands_a_task_is_known() {
+    fn the_hints_know_which_tools_require_a_task() {
         let hints = ToolHints::default();
         assert!(!hints.is_read());
         let tool = |name: &str, support: &str| {
@@ -122,19 +118,19 @@ mod tests {
             hints.learn(&page.to_string(), is_first);
         }
         assert!(hints.is_read());
-        let known = ["a", "b", "c", "d"].map(|tool| hints.demands_task(tool));
+        let known = ["a", "b", "c", "d"].map(|tool| hints.requires_task(tool));
         assert_eq!(known, [true, false, true, false]);
     }
 
     #[test]
-    fn arguments_that_travel_in_headers_are_known_by_their_tool() {
+    fn the_hints_know_the_header_parameters_of_a_tool() {
         let hints = ToolHints::default();
         let schema = serde_json::json!({
             "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "A" } },
         });
         let page = serde_json::json!({ "tools": [{ "name": "t", "inputSchema": schema }] });
         hints.learn(&page.to_string(), true);
-        let found = |tool| hints.mirrored(|known| known == tool).len();
+        let found = |tool| hints.header_parameters(|known| known == tool).len();
         assert_eq!([found("t"), found("u")], [1, 0]);
         hints.learn("{}", true);
         assert_eq!(found("t"), 0);

@@ -39,7 +39,7 @@ pub enum BatchError {
     },
     /// None of its members is a message.
     #[error("no member of the batch is a valid message (first member: {0})")]
-    Nothing(ParseError),
+    NoMessage(ParseError),
     /// A handshake among other messages, which would precede its completion.
     #[error("`initialize` is not allowed in a batch")]
     Initialize,
@@ -82,14 +82,14 @@ impl Batch {
         }
         if self.members.iter().all(Result::is_err) {
             let Err(error) = self.members.swap_remove(0) else { return Err(BatchError::Empty) };
-            return Err(BatchError::Nothing(error));
+            return Err(BatchError::NoMessage(error));
         }
         let mut ids = HashSet::new();
         for message in self.members.iter().flatten() {
             if message.method() == Some(method::INITIALIZE) {
                 return Err(BatchError::Initialize);
             }
-            if message.shape() == MessageKind::Request && !ids.insert(id(message)) {
+            if message.kind() == MessageKind::Request && !ids.insert(id(message)) {
                 let id = message.part(MessagePart::Id).unwrap_or_default();
                 return Err(BatchError::SameId(id.to_owned()));
             }
@@ -100,7 +100,7 @@ impl Batch {
     /// Returns whether any member needs an answer: a request or an invalid message.
     pub fn wants_answer(&self) -> bool {
         let is_silent = |member: &Result<Message, ParseError>| {
-            member.as_ref().is_ok_and(|message| message.shape() != MessageKind::Request)
+            member.as_ref().is_ok_and(|message| message.kind() != MessageKind::Request)
         };
         !self.members.iter().all(is_silent)
     }

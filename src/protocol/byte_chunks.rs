@@ -45,16 +45,6 @@ impl ByteChunks {
         Self::Many(pieces)
     }
 
-    /// Adds bytes before and after the sequence.
-    #[must_use]
-    pub fn wrapped_in(self, before: &'static [u8], after: &'static [u8]) -> Self {
-        let (before, after) = (Bytes::from_static(before), Bytes::from_static(after));
-        let mut pieces = vec![before];
-        pieces.extend(self);
-        pieces.push(after);
-        Self::Many(pieces)
-    }
-
     /// Returns the size in bytes.
     pub fn len(&self) -> usize {
         match self {
@@ -85,14 +75,6 @@ impl ByteChunks {
         match self {
             Self::One(bytes) => memmem::find(bytes, text).is_some(),
             Self::Many(pieces) => pieces.iter().any(|piece| memmem::find(piece, text).is_some()),
-        }
-    }
-
-    /// Returns whether a chunk contains `byte`.
-    pub fn contains(&self, byte: u8) -> bool {
-        match self {
-            Self::One(bytes) => memchr::memchr(byte, bytes).is_some(),
-            Self::Many(pieces) => pieces.iter().any(|piece| memchr::memchr(byte, piece).is_some()),
         }
     }
 }

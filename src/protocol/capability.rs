@@ -10,8 +10,10 @@ pub fn covers(capabilities: &str, question: &Message) -> bool {
         method::SAMPLING => declared.get("sampling").is_some(),
         method::ROOTS_LIST => declared.get("roots").is_some(),
         method::ELICITATION => {
+            // The original mode had no name.
+            let mode = question.param_members().string("mode");
             let modes = declared.get("elicitation").and_then(ObjectMembers::read);
-            modes.is_some_and(|modes| match mode(question).as_deref() {
+            modes.is_some_and(|modes| match mode.as_deref() {
                 None | Some("form") => modes.is_empty() || modes.get("form").is_some(),
                 Some(other) => modes.get(other).is_some(),
             })
@@ -30,10 +32,10 @@ pub fn of(question: &Message) -> Option<&'static str> {
     }
 }
 
-/// Returns the mode of an elicitation, `None` for the original one, which had no name.
-fn mode(question: &Message) -> Option<String> {
-    let text = std::str::from_utf8(question.bytes()).ok()?;
-    ObjectMembers::read(ObjectMembers::one(text, "params")?)?.string("mode")
+/// Returns whether these capabilities, given as JSON text, include the extension `name`.
+pub fn has_extension(capabilities: &str, name: &str) -> bool {
+    let extensions = ObjectMembers::one(capabilities, "extensions").and_then(ObjectMembers::read);
+    extensions.is_some_and(|extensions| extensions.get(name).is_some())
 }
 
 #[cfg(test)]
@@ -41,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_asked_what_it_has_declared() {
+    fn a_client_receives_only_the_questions_that_it_has_declared() {
         let ask = |method, params| Message::request(method, Some(params));
         let form = ask(method::ELICITATION, "{}");
         let named = ask(method::ELICITATION, r#"{"mode":"form"}"#);

@@ -101,15 +101,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_introduces_its_client() {
+    fn the_client_metadata_of_a_request_is_read() {
         let request = request(
             r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/logLevel":"error","x":1}"#,
         );
         assert_eq!(version_of(&request).as_deref(), Some("2026-07-28"));
-        let introduction = ClientMeta::read(&request).expect("an introduction");
-        assert_eq!(&*introduction.capabilities, r#"{"roots":{}}"#);
-        assert_eq!(introduction.level, Some(LoggingLevel::Error));
-        assert_eq!(introduction.client_info, None);
+        let client_meta = ClientMeta::read(&request).expect("an introduction");
+        assert_eq!(&*client_meta.capabilities, r#"{"roots":{}}"#);
+        assert_eq!(client_meta.level, Some(LoggingLevel::Error));
+        assert_eq!(client_meta.client_info, None);
     }
 
     #[test]

@@ -64,14 +64,10 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
-        while items.len() < self.n_max {
-            match seq.next_element()? {
-                Some(item) => items.push(item),
-                None => {
-                    let n_items = items.len();
-                    return Ok((items, n_items));
-                }
-            }
+        while items.len() < self.n_max
+            && let Some(item) = seq.next_element()?
+        {
+            items.push(item);
         }
         let mut n_items = items.len();
         while seq.next_element::<IgnoredAny>()?.is_some() {

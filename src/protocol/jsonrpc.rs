@@ -18,16 +18,18 @@ use super::{
     value_span::Span,
 };
 
+mod message_part;
 mod params;
 mod rewrite;
 
+pub use message_part::MessagePart;
 use params::ParamSpans;
 
 /// A JSON-RPC 2.0 message: a request, a notification or a response.
 #[derive(Clone)]
 pub struct Message {
     bytes: Bytes,
-    shape: MessageKind,
+    kind: MessageKind,
     method: Option<Cow<'static, str>>,
     spans: Spans,
 }
@@ -41,43 +43,6 @@ pub enum MessageKind {
     Notification,
     /// A message with an id and either a result or an error.
     Response,
-}
-
-/// A value in a message that a hop may read or rewrite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessagePart {
-    /// The message's `id`.
-    Id,
-    /// `params._meta`.
-    Meta,
-    /// `params._meta.progressToken` of a request, `params.progressToken` of a notification.
-    ProgressToken,
-    /// `params.requestId` of a cancellation.
-    CancelledId,
-    /// `params.name` of a tool call or a prompt request.
-    Name,
-    /// `params.uri` of a resource request.
-    Uri,
-    /// `params.cursor` of a list request.
-    Cursor,
-    /// `params.protocolVersion` of `initialize`.
-    ProtocolVersion,
-    /// `params.capabilities` of `initialize`.
-    Capabilities,
-    /// `params.level` of a log message, or of the request that sets the level.
-    Level,
-    /// `params.progress` of a progress notification.
-    Progress,
-    /// `params.requestState` of a request that is repeated with answers for its server.
-    RequestState,
-    /// `params.inputResponses` of such a request.
-    InputResponses,
-    /// `params.ref` of a completion.
-    Reference,
-    /// The whole `result`.
-    Result,
-    /// The whole `error`.
-    Error,
 }
 
 const N_PARTS: usize = MessagePart::Error as usize + 1;
@@ -108,7 +73,7 @@ pub enum ParseError {
     #[error("arrays and objects are nested deeper than {DEPTH_MAX} levels")]
     TooDeep {
         /// The kind of the message.
-        shape: MessageKind,
+        kind: MessageKind,
         /// The id as JSON text, if the message has one.
         id: Option<Box<str>>,
     },
@@ -169,7 +134,7 @@ impl Message {
         if envelope.jsonrpc.as_ref().is_none_or(|Text(version)| version != "2.0") {
             return Err(ParseError::Shape("`jsonrpc` must be \"2.0\""));
         }
-        let shape = envelope.shape()?;
+        let kind = envelope.kind()?;
         let mut spans = Spans::default();
         let mut mark = |part: MessagePart, raw: Option<&RawValue>| {
             spans[part as usize] = raw.map(|raw| span_in(text, raw.get())).into();
@@ -181,7 +146,7 @@ impl Message {
             // A request has its token in `_meta`; the same name in `params` means something else.
             let is_progress =
                 envelope.method.as_ref().is_some_and(|Text(name)| name == method::PROGRESS);
-            let token = if is_progress { params.token } else { params.meta_token };
+            let token = if is_progress { params.progress_token } else { params.meta_token };
             mark(MessagePart::Meta, params.meta);
             mark(MessagePart::ProgressToken, token);
             mark(MessagePart::CancelledId, params.request_id);
@@ -201,10 +166,10 @@ impl Message {
             Some(known) => Cow::Borrowed(known),
             None => Cow::Owned(name.into_owned()),
         });
-        let message = Self { shape, method, spans, bytes };
+        let message = Self { kind, method, spans, bytes };
         if has_depth_max && message.is_too_deep() {
             let id = message.part(MessagePart::Id).map(Into::into);
-            return Err(ParseError::TooDeep { shape, id });
+            return Err(ParseError::TooDeep { kind, id });
         }
         Ok(message)
     }
@@ -217,19 +182,16 @@ impl Message {
     ///
     /// If `params` is not JSON: a bug in metamcp, since no such text comes from outside.
     pub fn request(method: &str, params: Option<&str>) -> Self {
-        Self::ours(r#""id":0,"#, method, params)
+        Self::own(r#""id":0,"#, method, params)
     }
 
-    /// Returns a notification of metamcp with `params` as JSON text, or without parameters.
-    ///
-    /// # Panics
-    ///
-    /// If `params` is not JSON: a bug in metamcp, since no such text comes from outside.
+    /// Returns a notification of metamcp with `params` as JSON text, or without parameters. Panics
+    /// like [`Self::request`].
     pub fn notification(method: &str, params: Option<&str>) -> Self {
-        Self::ours("", method, params)
+        Self::own("", method, params)
     }
 
-    fn ours(id: &str, method: &str, params: Option<&str>) -> Self {
+    fn own(id: &str, method: &str, params: Option<&str>) -> Self {
         let method = serde_json::Value::from(method);
         let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
         let text = format!(r#"{{"jsonrpc":"2.0",{id}"method":{method}{params}}}"#);
@@ -252,8 +214,8 @@ impl Message {
     }
 
     /// Returns the kind of the message.
-    pub fn shape(&self) -> MessageKind {
-        self.shape
+    pub fn kind(&self) -> MessageKind {
+        self.kind
     }
 
     /// Returns the method; `None` for a response.
@@ -324,7 +286,7 @@ impl Message {
         });
         Self {
             bytes: self.edit([(part, text)]),
-            shape: self.shape,
+            kind: self.kind,
             method: self.method.clone(),
             spans,
         }
@@ -348,7 +310,7 @@ impl fmt::Debug for Message {
     /// Prints the method and the size only: the content may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Message")
-            .field("shape", &self.shape)
+            .field("kind", &self.kind)
             .field("method", &self.method)
             .field("bytes", &self.bytes.len())
             .finish()
@@ -363,7 +325,7 @@ struct Envelope<'a> {
     id: Option<&'a RawValue>,
     #[serde(borrow)]
     method: Option<Text<'a>>,
-    #[serde(borrow)]
+    #[serde(default, borrow, deserialize_with = "params::members")]
     params: Option<ParamSpans<'a>>,
     #[serde(default, borrow, deserialize_with = "present")]
     result: Option<&'a RawValue>,
@@ -377,7 +339,7 @@ struct Envelope<'a> {
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl Envelope<'_> {
-    fn shape(&self) -> Result<MessageKind, ParseError> {
+    fn kind(&self) -> Result<MessageKind, ParseError> {
         let id = self.id.map(|id| id.get().as_bytes()[0]);
         match (self.method.is_some(), id, self.result.is_some(), self.error.is_some()) {
             (true, None, false, false) => Ok(MessageKind::Notification),

@@ -150,7 +150,7 @@ impl ListPage {
             let item = ListItem::read(list, json.get(), position).and_then(|item| {
                 match keys.insert(item.key.clone()) {
                     true => Ok(item),
-                    false => Err(RejectedItem { position, item: item.key, reason: TWICE }),
+                    false => Err(RejectedItem { position, item: item.key, reason: LISTED_TWICE }),
                 }
             });
             match item {
@@ -190,14 +190,14 @@ pub fn is_text_block(block: &str) -> bool {
 }
 
 /// The defect of an item with the same key as an earlier one.
-pub const TWICE: &str = "it is listed twice";
+pub const LISTED_TWICE: &str = "it is listed twice";
 
 impl ListItem {
     fn read(list: ListKind, json: &str, position: usize) -> Result<Self, RejectedItem> {
         let numbered = || format!("#{}", position + 1);
         let rejected = |item: String, reason| RejectedItem { position, item, reason };
-        let peek = ItemScan::read(json).map_err(|reason| rejected(numbered(), reason))?;
-        let raw = peek.key(list);
+        let scan = ItemScan::read(json).map_err(|reason| rejected(numbered(), reason))?;
+        let raw = scan.key(list);
         let key = raw.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         let (Some(raw), Some(key)) = (raw, key) else {
             let reason = match list {
@@ -207,7 +207,7 @@ impl ListItem {
             };
             return Err(rejected(numbered(), reason));
         };
-        if let Some(reason) = peek.defect(list, &key) {
+        if let Some(reason) = scan.defect(list, &key) {
             return Err(rejected(if key.is_empty() { numbered() } else { key }, reason));
         }
         let span = jsonrpc::span_in(json, raw.get());
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_keeps_good_tools_and_says_what_is_wrong_with_the_others() {
+    fn a_page_keeps_valid_tools_and_rejects_the_others_by_name() {
         let page = ListPage::read(
             ListKind::Tools,
             r#"{"tools":[{"x":1e400,"name":"a","inputSchema":{"type":"object"}},{"name":"b"},{"name":"c","inputSchema":{"type":"array"}},{"description":"d"},7],"nextCursor":"2"}"#,
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_cut_out_and_everything_else_stays_as_it_was() {
+    fn rejected_items_are_removed_and_everything_else_is_unchanged() {
         let good = r#"{ "name":"a", "x":1e400, "inputSchema":{"type":"object"}}"#;
         let page = |items: &str| {
             format!(r#"{{"_meta":{{ "tools":[7]}},"tools": {items} ,"nextCursor":"2"}}"#)
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_are_known_by_their_uri() {
+    fn resources_are_identified_by_their_uri() {
         let page =
             ListPage::read(ListKind::Resources, r#"{"resources":[{"name":"n","uri":"a:b"}]}"#)
                 .expect("a list");

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_known_by_their_names_and_ordered_by_gravity() {
+    fn log_levels_have_names_and_are_ordered_by_severity() {
         assert!(LoggingLevel::ALL.is_sorted());
         assert!(
             LoggingLevel::ALL

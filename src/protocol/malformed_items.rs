@@ -72,7 +72,7 @@ impl<'a> ItemScan<'a> {
             });
         }
         match list {
-            ListKind::Tools => self.flaw_of_tool(),
+            ListKind::Tools => self.tool_defect(),
             ListKind::Prompts => match self.arguments {
                 Some(arguments) if !is_array_of::<&RawValue>(arguments) => {
                     Some("its `arguments` are not an array")
@@ -86,7 +86,7 @@ impl<'a> ItemScan<'a> {
         }
     }
 
-    fn flaw_of_tool(&self) -> Option<&'static str> {
+    fn tool_defect(&self) -> Option<&'static str> {
         #[derive(Deserialize)]
         struct Schema<'a> {
             #[serde(borrow)]
@@ -132,17 +132,17 @@ fn is_array_of<'a, T: Deserialize<'a>>(value: &'a RawValue) -> bool {
 mod tests {
     use super::*;
 
-    fn flaw(list: ListKind, json: &str) -> Option<&'static str> {
-        let peek = match ItemScan::read(json) {
-            Ok(peek) => peek,
+    fn defect_of(list: ListKind, json: &str) -> Option<&'static str> {
+        let scan = match ItemScan::read(json) {
+            Ok(scan) => scan,
             Err(reason) => return Some(reason),
         };
-        let key: String = serde_json::from_str(peek.key(list)?.get()).expect("a string");
-        peek.defect(list, &key)
+        let key: String = serde_json::from_str(scan.key(list)?.get()).expect("a string");
+        scan.defect(list, &key)
     }
 
     #[test]
-    fn each_flaw_is_named_and_what_is_only_unusual_is_none() {
+    fn each_defect_is_named_and_unusual_items_are_accepted() {
         let (tools, prompts) = (ListKind::Tools, ListKind::Prompts);
         let (resources, templates) = (ListKind::Resources, ListKind::ResourceTemplates);
         let object = r#""inputSchema":{"type":"object"}"#;
@@ -199,7 +199,7 @@ mod tests {
                 Some("it has an empty `uriTemplate`"),
             ),
         ] {
-            assert_eq!(flaw(list, &item), expected, "{list:?} {item}");
+            assert_eq!(defect_of(list, &item), expected, "{list:?} {item}");
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    Message, ObjectMembers, byte_chunks,
+    Message, ObjectMembers, byte_chunks, capability,
     json_array::{RESULT_BLOCKS_MAX, all_items},
     jsonrpc::{MessagePart, span_in},
 };
@@ -28,9 +28,8 @@ pub const CAPABILITIES: &str =
 const SCHEME: &str = "ui://";
 
 /// Returns whether a client with these capabilities, given as JSON text, shows pages.
-pub fn takes_apps(capabilities: &str) -> bool {
-    let extensions = ObjectMembers::one(capabilities, "extensions").and_then(ObjectMembers::read);
-    extensions.is_some_and(|extensions| extensions.get(EXTENSION).is_some())
+pub fn supports_apps(capabilities: &str) -> bool {
+    capability::has_extension(capabilities, EXTENSION)
 }
 
 /// Returns whether a tool, given as JSON text, is meant for pages and not for models. Clients that
@@ -48,7 +47,8 @@ pub fn is_app_only(tool: &str) -> bool {
     struct Ui {
         visibility: Vec<String>,
     }
-    let is_for = |tool: &Tool, whom| tool._meta.ui.visibility.iter().any(|who| who == whom);
+    let is_for =
+        |tool: &Tool, audience| tool._meta.ui.visibility.iter().any(|found| found == audience);
     // Nearly all tools have no such member.
     tool.contains("\"visibility\"")
         && serde_json::from_str::<Tool>(tool)
@@ -148,15 +148,15 @@ mod tests {
 
     #[test]
     fn a_client_shows_pages_if_it_names_the_extension() {
-        assert!(takes_apps(CAPABILITIES));
-        assert!(takes_apps(r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#));
+        assert!(supports_apps(CAPABILITIES));
+        assert!(supports_apps(r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#));
         for other in ["{}", r#"{"extensions":{}}"#, r#"{"io.modelcontextprotocol/ui":{}}"#, "7"] {
-            assert!(!takes_apps(other), "{other}");
+            assert!(!supports_apps(other), "{other}");
         }
     }
 
     #[test]
-    fn a_tool_is_for_pages_alone_if_it_says_so() {
+    fn a_tool_whose_visibility_is_app_only_is_for_pages() {
         let tool = |ui: &str| format!(r#"{{"name":"a","_meta":{{"ui":{ui}}}}}"#);
         for (ui, expected) in [
             (r#"{"visibility":["app"]}"#, true),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_a_tool_has_its_server_in_front_and_nothing_else_changes() {
+    fn the_page_uri_of_a_tool_is_prefixed_with_its_server_and_nothing_else_changes() {
         for (tool, expected) in [
             (
                 r#"{ "name":"a","x":1e400,"_meta":{"ui":{"visibility":["app"], "resourceUri" : "ui://t/p"},"ui/resourceUri":"ui://t/p"}}"#,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_with_its_server_in_front_leads_back_to_both() {
+    fn a_prefixed_page_uri_splits_into_its_server_and_uri() {
         for uri in ["ui://t/p", "ui://t", "ui://", "ui://{a}/b"] {
             let there = exposed("clock", uri).expect("a page");
             assert_eq!(split(&there), Some(("clock", uri.to_owned())));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_were_read_are_called_as_they_are_listed() {
+    fn page_contents_have_the_uris_of_the_merged_list() {
         let answer = |contents: &str| {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"contents":{contents}}}}}"#);
             Message::parse(text.into()).expect("an answer")

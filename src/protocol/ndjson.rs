@@ -124,9 +124,12 @@ impl OversizedLine {
     /// In the head, no member that could contain another `"id"` may precede it. In the tail, only
     /// the end of the message may follow.
     pub fn response_id(&self) -> Option<u64> {
-        // A request from the sender has an id of its own.
-        let is_answer = memchr::memmem::find(&self.head, b"\"method\"").is_none();
-        self.id_in_head().or_else(|| self.id_in_tail().filter(|_| is_answer))
+        // Only `{"jsonrpc":"2.0","id":7,` and the like. A request from the sender has its own id.
+        let in_head = self.id_in_head(&["result", "error", "params", "method"]);
+        let in_head = in_head.filter(|(_, rest)| !contains(rest, "\"method\""));
+        in_head
+            .map(|(id, _)| id)
+            .or_else(|| self.id_in_tail().filter(|_| !contains(&self.head, "\"method\"")))
     }
 
     /// Returns the error for the sender of the line, where messages may have `length_max` bytes.
@@ -140,25 +143,17 @@ impl OversizedLine {
     /// Returns the id, as JSON text, of the request that the line was, if its ends show it
     /// unambiguously.
     pub fn request_id(&self) -> Option<String> {
-        let in_head = split_at_id(&self.head).and_then(|(before, rest)| {
-            let is_outermost = memchr::memchr_iter(b'{', before).count() == 1
-                && memchr::memmem::find(before, b"\"params\"").is_none();
-            let (id, _) = integer(rest)?;
-            is_outermost.then_some(id)
-        });
+        let in_head = self.id_in_head(&["\"params\""]).map(|(id, _)| id);
         in_head.or_else(|| self.id_in_tail()).map(|id| id.to_string())
     }
 
-    fn id_in_head(&self) -> Option<u64> {
+    /// Returns the id in the head and the text after it, if no other object and none of `members`
+    /// precede it.
+    fn id_in_head(&self, members: &[&str]) -> Option<(u64, &[u8])> {
         let (before, rest) = split_at_id(&self.head)?;
-        // Only `{"jsonrpc":"2.0","id":7,` and the like.
         let is_outermost = memchr::memchr_iter(b'{', before).count() == 1
-            && !["result", "error", "params", "method"]
-                .iter()
-                .any(|member| memchr::memmem::find(before, member.as_bytes()).is_some());
-        let (id, rest) = integer(rest)?;
-        let is_request = memchr::memmem::find(rest, b"\"method\"").is_some();
-        (is_outermost && !is_request).then_some(id)
+            && !members.iter().any(|member| contains(before, member));
+        integer(rest).filter(|_| is_outermost)
     }
 
     fn id_in_tail(&self) -> Option<u64> {
@@ -168,6 +163,10 @@ impl OversizedLine {
         // Exactly one brace: a second one would close an object that contains the id.
         (rest.trim_ascii() == b"}").then_some(id)
     }
+}
+
+fn contains(text: &[u8], part: &str) -> bool {
+    memchr::memmem::find(text, part.as_bytes()).is_some()
 }
 
 /// Splits the text at the first `"id":`.
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_thrown_away_is_read_to_its_end_and_told() {
+    fn a_discarded_line_is_reported_as_oversized_at_its_end() {
         let mut lines = LineDecoder::new(200);
         assert_eq!(feed(&mut lines, &[b"{\"id\":7,\"result\":"]), []);
         lines.discard();
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_inside_of_a_long_line_is_not_taken_for_that_of_the_message() {
+    fn an_id_inside_an_oversized_line_is_not_mistaken_for_the_id_of_the_message() {
         let filler = "y".repeat(500);
         for line in [
             // A row with an id, at the head and in the tail; a request of the server.
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_request_that_is_too_long_is_found_at_either_end() {
+    fn the_id_of_an_oversized_request_is_found_at_either_end() {
         let filler = "y".repeat(500);
         for (line, id) in [
             (
@@ -323,7 +322,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_way_of_cutting_the_stream_changes_the_lines(
+        fn lines_do_not_depend_on_the_boundaries_of_reads(
             texts in proptest::collection::vec("[a-z]{1,300}", 1..8),
             cuts in proptest::collection::vec(1..50usize, 1..60),
         ) {

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_levels_as_allowed_pass_and_one_more_does_not() {
+    fn the_deepest_permitted_nesting_passes_and_one_more_level_does_not() {
         assert!(!is_too_deep(nested(DEPTH_MAX).as_bytes()));
         assert!(is_too_deep(nested(DEPTH_MAX + 1).as_bytes()));
         let objects = r#"{"a":"#.repeat(DEPTH_MAX) + "1" + &"}".repeat(DEPTH_MAX);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_json_is_no_harm() {
+    fn malformed_json_does_not_make_the_depth_check_panic() {
         for text in ["\"", "\"\\", "]]]]", "\\", ""] {
             let text = format!("{text}{}", "[\"".repeat(200));
             let _no_panic = is_too_deep(text.as_bytes());
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_depth_is_that_of_the_value(value in value(), n_around in 120_usize..132) {
+        fn the_depth_check_agrees_with_the_depth_of_the_value(value in value(), n_around in 120_usize..132) {
             let text = "[".repeat(n_around) + &value.to_string() + &"]".repeat(n_around);
             prop_assert_eq!(is_too_deep(text.as_bytes()), n_around + depth_of(&value) > DEPTH_MAX);
         }

@@ -39,11 +39,16 @@ impl<'a> ObjectMembers<'a> {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| &**value)
     }
 
+    /// Returns the members of the object `name`: none if it is missing or no object.
+    pub fn object(&self, name: &str) -> ObjectMembers<'_> {
+        self.get(name).and_then(ObjectMembers::read).unwrap_or_default()
+    }
+
     /// Returns the member `name` unescaped if it is a string. An unpaired surrogate escape, as some
     /// languages write it, becomes a replacement character.
     pub fn string(&self, name: &str) -> Option<String> {
         let json = self.get(name).filter(|json| json.starts_with('"'))?;
-        serde_json::from_str(json).or_else(|_| serde_json::from_str(&whole(json))).ok()
+        serde_json::from_str(json).or_else(|_| serde_json::from_str(&repair_surrogates(json))).ok()
     }
 
     /// Sets the member `name` to the JSON text `value`, in place or at the end.
@@ -118,13 +123,13 @@ impl<'a> IntoIterator for ObjectMembers<'a> {
 }
 
 /// Returns JSON text with a replacement character for each unpaired surrogate escape.
-fn whole(json: &str) -> String {
+fn repair_surrogates(json: &str) -> String {
     const ESCAPE: usize = "\\u0000".len();
-    let (mut whole, mut rest) = (String::with_capacity(json.len()), json);
+    let (mut repaired, mut rest) = (String::with_capacity(json.len()), json);
     while let Some(at) = rest.find('\\') {
-        whole.push_str(&rest[..at]);
+        repaired.push_str(&rest[..at]);
         rest = &rest[at..];
-        let (shown, length) = match surrogate(rest) {
+        let (replacement, length) = match surrogate(rest) {
             Some(0xd800..0xdc00) if surrogate(&rest[ESCAPE..]).is_some_and(|low| low >= 0xdc00) => {
                 (&rest[..2 * ESCAPE], 2 * ESCAPE)
             }
@@ -135,10 +140,10 @@ fn whole(json: &str) -> String {
                 (&rest[..length], length)
             }
         };
-        whole.push_str(shown);
+        repaired.push_str(replacement);
         rest = &rest[length..];
     }
-    whole + rest
+    repaired + rest
 }
 
 /// Returns the surrogate with whose escape the JSON text begins.
@@ -191,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_character_is_replaced_and_the_rest_of_the_text_stays() {
+    fn an_unpaired_surrogate_is_replaced_and_the_rest_of_the_text_is_unchanged() {
         for (json, expected) in [
             (r#""a\ud800b""#, "a\u{fffd}b"),
             (r#""\udc00\ud83d\ude00\ud83d""#, "\u{fffd}\u{1f600}\u{fffd}"),
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_within_goes_with_its_last_member() {
+    fn an_inner_object_is_removed_with_its_last_member() {
         let mut members =
             ObjectMembers::read(r#"{"a":{"b":1,"c":1e400},"d":7}"#).expect("an object");
         let without = |name| move |inner: &mut ObjectMembers<'_>| drop(inner.take(name));
@@ -239,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_there_twice_goes_with_both() {
+    fn taking_a_repeated_member_removes_all_its_repetitions() {
         let mut members = ObjectMembers::read(r#"{"a":1,"a":2,"b":3}"#).expect("an object");
         assert_eq!(members.take("a").as_deref(), Some("1"));
         assert_eq!(members.to_string(), r#"{"b":3}"#);

@@ -37,7 +37,7 @@ pub fn name_of(request: &Message) -> Option<(String, bool)> {
     let part = match request.method()? {
         method::TOOLS_CALL | method::PROMPTS_GET => MessagePart::Name,
         method::RESOURCES_READ => MessagePart::Uri,
-        asked if asked.starts_with(task::PREFIX) => {
+        other if other.starts_with(task::PREFIX) => {
             return task::id_of(request).map(|id| (id, false));
         }
         _ => return None,
@@ -104,7 +104,7 @@ pub enum HeaderMarkError {
 /// # Errors
 ///
 /// [`HeaderMarkError`] if a mark is invalid; clients omit such a tool.
-pub fn mirrored(schema: &str) -> Result<Vec<HeaderParameter>, HeaderMarkError> {
+pub fn header_parameters(schema: &str) -> Result<Vec<HeaderParameter>, HeaderMarkError> {
     // Nearly all schemas have none.
     if !schema.contains(MARK) {
         return Ok(Vec::new());
@@ -125,7 +125,7 @@ pub fn marked_tools(page: &str) -> HashMap<String, Vec<HeaderParameter>> {
     let items = ListPage::read(ListKind::Tools, page).map(|page| page.items).unwrap_or_default();
     let marked = items.into_iter().filter_map(|tool| {
         let schema = ObjectMembers::read(tool.json())?.get("inputSchema")?.to_owned();
-        let marks = mirrored(&schema).ok().filter(|marks| !marks.is_empty())?;
+        let marks = header_parameters(&schema).ok().filter(|marks| !marks.is_empty())?;
         Some((tool.key, marks))
     });
     marked.collect()
@@ -218,8 +218,7 @@ fn is_token(name: &str) -> bool {
 
 /// Returns the arguments of a tool call, as JSON text.
 pub fn arguments(call: &Message) -> Option<String> {
-    let text = std::str::from_utf8(call.bytes()).ok()?;
-    ObjectMembers::one(ObjectMembers::one(text, "params")?, "arguments").map(str::to_owned)
+    ObjectMembers::one(call.params()?, "arguments").map(str::to_owned)
 }
 
 impl HeaderParameter {
@@ -236,12 +235,12 @@ impl HeaderParameter {
 
     /// Returns whether the header agrees with the arguments: equal values, or both absent.
     pub fn agrees(&self, arguments: &Value, header: Option<&str>) -> bool {
-        let told = header.map(decode);
-        match (self.value(arguments), told) {
+        let sent = header.map(decode);
+        match (self.value(arguments), sent) {
             (None, None) => true,
-            (Some(value), Some(Some(told))) => {
+            (Some(value), Some(Some(sent))) => {
                 let is_number = self.argument(arguments).is_some_and(Value::is_number);
-                value == told || (is_number && is_same_number(&value, &told))
+                value == sent || (is_number && is_same_number(&value, &sent))
             }
             (Some(_), None | Some(None)) | (None, Some(_)) => false,
         }
@@ -263,9 +262,9 @@ fn integer(number: &serde_json::Number) -> Option<i64> {
     (-INTEGER_MAX..=INTEGER_MAX).contains(&exact).then_some(exact)
 }
 
-fn is_same_number(ours: &str, told: &str) -> bool {
-    let told: Option<serde_json::Number> = serde_json::from_str(told).ok();
-    told.and_then(|told| integer(&told)).is_some_and(|told| told.to_string() == ours)
+fn is_same_number(expected: &str, sent: &str) -> bool {
+    let sent: Option<serde_json::Number> = serde_json::from_str(sent).ok();
+    sent.and_then(|sent| integer(&sent)).is_some_and(|sent| sent.to_string() == expected)
 }
 
 #[cfg(test)]

@@ -16,37 +16,48 @@ pub mod method {
 
     use super::task;
 
-    pub const INITIALIZE: &str = "initialize";
-    pub const PING: &str = "ping";
-    pub const DISCOVER: &str = "server/discover";
-    pub const TOOLS_LIST: &str = "tools/list";
-    pub const TOOLS_CALL: &str = "tools/call";
-    pub const PROMPTS_LIST: &str = "prompts/list";
-    pub const PROMPTS_GET: &str = "prompts/get";
-    pub const RESOURCES_LIST: &str = "resources/list";
-    pub const RESOURCES_READ: &str = "resources/read";
-    pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
-    pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
-    pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
-    pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
-    pub const INITIALIZED: &str = "notifications/initialized";
-    pub const CANCELLED: &str = "notifications/cancelled";
-    pub const PROGRESS: &str = "notifications/progress";
-    pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
-    pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
-    pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
-    pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
-    pub const LOG_MESSAGE: &str = "notifications/message";
-    pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
-    pub const SAMPLING: &str = "sampling/createMessage";
-    pub const ELICITATION: &str = "elicitation/create";
-    pub const ROOTS_LIST: &str = "roots/list";
-    pub const COMPLETE: &str = "completion/complete";
-    pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
-    pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+    /// Declares each method as a constant, and [`ALL`] of them.
+    macro_rules! methods {
+        ($($name:ident = $method:literal;)+) => {
+            $(pub const $name: &str = $method;)+
+            const ALL: &[&str] = &[$($name),+];
+        };
+    }
+
+    // Those of most messages come first.
+    methods! {
+        TOOLS_CALL = "tools/call";
+        PROGRESS = "notifications/progress";
+        INITIALIZE = "initialize";
+        PING = "ping";
+        DISCOVER = "server/discover";
+        TOOLS_LIST = "tools/list";
+        PROMPTS_LIST = "prompts/list";
+        PROMPTS_GET = "prompts/get";
+        RESOURCES_LIST = "resources/list";
+        RESOURCES_READ = "resources/read";
+        RESOURCE_TEMPLATES_LIST = "resources/templates/list";
+        RESOURCES_SUBSCRIBE = "resources/subscribe";
+        RESOURCES_UNSUBSCRIBE = "resources/unsubscribe";
+        LOGGING_SET_LEVEL = "logging/setLevel";
+        INITIALIZED = "notifications/initialized";
+        CANCELLED = "notifications/cancelled";
+        TOOLS_CHANGED = "notifications/tools/list_changed";
+        PROMPTS_CHANGED = "notifications/prompts/list_changed";
+        RESOURCES_CHANGED = "notifications/resources/list_changed";
+        RESOURCE_UPDATED = "notifications/resources/updated";
+        LOG_MESSAGE = "notifications/message";
+        ROOTS_CHANGED = "notifications/roots/list_changed";
+        SAMPLING = "sampling/createMessage";
+        ELICITATION = "elicitation/create";
+        ROOTS_LIST = "roots/list";
+        COMPLETE = "completion/complete";
+        SUBSCRIPTIONS_LISTEN = "subscriptions/listen";
+        SUBSCRIPTIONS_ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+    }
 
     /// The requests that only read, so that repeating them is harmless.
-    pub const READING: [&str; 10] = [
+    pub const READ_ONLY: [&str; 10] = [
         PING,
         task::GET,
         task::RESULT,
@@ -61,46 +72,16 @@ pub mod method {
 
     /// The requests that a server of the modern era may answer with requests for input. Source: MCP
     /// 2026-07-28, "Multi Round-Trip Requests", "Supported Requests".
-    pub const ASKING: [&str; 3] = [TOOLS_CALL, PROMPTS_GET, RESOURCES_READ];
+    pub const MAY_NEED_INPUT: [&str; 3] = [TOOLS_CALL, PROMPTS_GET, RESOURCES_READ];
 
     /// The methods that the modern era dropped, because each request carries their data. Source:
     /// MCP 2026-07-28, "Key changes".
-    pub const NOT_MODERN: [&str; 5] =
+    pub const LEGACY_ONLY: [&str; 5] =
         [INITIALIZE, PING, LOGGING_SET_LEVEL, RESOURCES_SUBSCRIBE, RESOURCES_UNSUBSCRIBE];
 
     /// Returns the constant equal to `name`.
     pub fn known(name: &str) -> Option<&'static str> {
-        const ALL: [&str; 28] = [
-            TOOLS_CALL,
-            PROGRESS,
-            INITIALIZE,
-            PING,
-            DISCOVER,
-            TOOLS_LIST,
-            PROMPTS_LIST,
-            PROMPTS_GET,
-            RESOURCES_LIST,
-            RESOURCES_READ,
-            RESOURCE_TEMPLATES_LIST,
-            RESOURCES_SUBSCRIBE,
-            RESOURCES_UNSUBSCRIBE,
-            LOGGING_SET_LEVEL,
-            INITIALIZED,
-            CANCELLED,
-            TOOLS_CHANGED,
-            PROMPTS_CHANGED,
-            RESOURCES_CHANGED,
-            RESOURCE_UPDATED,
-            LOG_MESSAGE,
-            ROOTS_CHANGED,
-            SAMPLING,
-            ELICITATION,
-            ROOTS_LIST,
-            COMPLETE,
-            SUBSCRIPTIONS_LISTEN,
-            SUBSCRIPTIONS_ACKNOWLEDGED,
-        ];
-        ALL.into_iter().find(|known| *known == name)
+        ALL.iter().copied().find(|known| *known == name)
     }
 }
 
@@ -182,23 +163,26 @@ impl ServerProfile {
 
     /// Returns whether the server declared `capability`.
     pub fn has(&self, capability: &str) -> bool {
-        self.result.get("capabilities").and_then(|all| all.get(capability)).is_some()
+        self.capability(capability).is_some()
+    }
+
+    fn capability(&self, name: &str) -> Option<&Value> {
+        self.result.get("capabilities")?.get(name)
     }
 
     /// Returns whether the server announces changes of the lists of `capability`.
     pub fn has_list_changed(&self, capability: &str) -> bool {
-        let declared = self.result.get("capabilities").and_then(|all| all.get(capability));
-        declared.and_then(|declared| declared.get("listChanged")) == Some(&Value::Bool(true))
+        self.capability(capability).is_some_and(|declared| declared["listChanged"] == true)
     }
 
-    /// Returns the `initialize` result for a client that asked for version `asked`.
+    /// Returns the `initialize` result for a client that asked for version `requested`.
     ///
     /// If the connection is not standing, nothing can notify the client. Change notices,
     /// subscriptions and log levels are then not declared: a false declaration would be worse than
     /// none. `offer` selects which of the server's task capabilities are declared.
     pub fn for_client(
         &self,
-        asked: Option<&str>,
+        requested: Option<&str>,
         is_standing: bool,
         offer: TaskCapability,
     ) -> Value {
@@ -206,7 +190,7 @@ impl ServerProfile {
             Era::Legacy => self.result.clone(),
             Era::Modern => self.as_initialized(),
         };
-        result.insert("protocolVersion".into(), version::negotiate(asked).into());
+        result.insert("protocolVersion".into(), version::negotiate(requested).into());
         if let Some(capabilities) = result.get_mut("capabilities") {
             task::narrow(capabilities, offer);
             if !is_standing {
@@ -232,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_told_only_what_we_carry() {
+    fn a_client_is_offered_only_the_capabilities_that_metamcp_carries() {
         let profile = ServerProfile::read(
             r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1}"#,
         )

@@ -48,8 +48,8 @@ pub const SERVER_FAILED: i64 = -32012;
 
 /// An error as clients receive it.
 ///
-/// `data.code` is stable and meant for programs. `data.suggestion` is one sentence that says what
-/// to do. `data.context` names the things involved.
+/// `data.code` is stable and meant for programs. `data.suggestion` is one sentence about the next
+/// step. `data.context` names the things involved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcError {
     /// The JSON-RPC code.
@@ -89,14 +89,13 @@ impl RpcError {
     /// Returns the error of a request that is interrupted by the shutdown of the service.
     /// `may_be_done` states whether a server may have executed it.
     pub fn stopping(may_be_done: bool) -> Self {
-        Self::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping").suggest(
-            match may_be_done {
-                true => {
-                    "The server may have executed the request: check its effects before you send it again."
-                }
-                false => "Try again in a moment: the service may be restarting.",
-            },
-        )
+        let suggestion = match may_be_done {
+            true => {
+                "The server may have executed the request: check its effects before you send it again."
+            }
+            false => "Try again in a moment: the service may be restarting.",
+        };
+        Self::new(INTERNAL_ERROR, "SERVICE_STOPPING", "the service is stopping").suggest(suggestion)
     }
 
     /// Returns an error without suggestion or context.
@@ -138,20 +137,13 @@ impl RpcError {
         self
     }
 
-    /// Returns the error with the code that clients of `era` know.
+    /// Returns the error with the code that clients of `era` know. The modern era has another code
+    /// for an unknown resource, and none for the codes of the SDKs and metamcp. Source: MCP
+    /// 2026-07-28, "Error Codes".
     #[must_use]
     pub fn for_era(self, era: Era) -> Self {
-        match era {
-            Era::Legacy => self,
-            Era::Modern => self.for_modern(),
-        }
-    }
-
-    /// Returns the error with a code of the modern era. It has another code for an unknown
-    /// resource, and none for the codes of the SDKs and metamcp. Source: MCP 2026-07-28, "Error
-    /// Codes".
-    fn for_modern(self) -> Self {
         let code = match self.code {
+            code if era == Era::Legacy => code,
             RESOURCE_NOT_FOUND => INVALID_PARAMS,
             -32019..=-32000 => INTERNAL_ERROR,
             other => other,
@@ -229,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_whether_our_version_is_served_or_says_nothing() {
+    fn an_error_states_whether_the_modern_version_is_supported() {
         for (data, expected) in [
             (r#"{"supported":["2025-11-25","2026-07-28"]}"#, Some(true)),
             (r#"{"supported":["2025-11-25"]}"#, Some(false)),
@@ -244,8 +236,8 @@ mod tests {
     }
 
     #[test]
-    fn the_modern_era_has_codes_of_its_own() {
-        let code = |code| RpcError::new(code, "X", "x").for_modern().code;
+    fn errors_for_modern_clients_have_modern_codes() {
+        let code = |code| RpcError::new(code, "X", "x").for_era(Era::Modern).code;
         assert_eq!(code(RESOURCE_NOT_FOUND), INVALID_PARAMS);
         assert_eq!(code(REQUEST_TIMEOUT), INTERNAL_ERROR);
         for same in [METHOD_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_VERSION, PARSE_ERROR] {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_shakes_hands_sees_a_server_that_does() {
+    fn a_legacy_client_sees_a_modern_server_as_a_legacy_one() {
         let profile = discovered();
         assert_eq!(profile.era(), Era::Modern);
         assert_eq!(
@@ -125,13 +125,13 @@ mod tests {
         );
         let bare =
             ServerProfile::discovered(r#"{"supportedVersions":["2026-07-28"]}"#).expect("one");
-        let told = bare.for_client(None, false, TaskCapability::ById);
-        assert_eq!(told["serverInfo"]["name"], "unknown");
-        assert_eq!(told["capabilities"], json!({}));
+        let seen = bare.for_client(None, false, TaskCapability::ById);
+        assert_eq!(seen["serverInfo"]["name"], "unknown");
+        assert_eq!(seen["capabilities"], json!({}));
     }
 
     #[test]
-    fn a_client_that_does_not_sees_one_that_does_not_either() {
+    fn a_modern_client_sees_a_legacy_server_as_a_modern_one() {
         let legacy = ServerProfile::read(
             r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},"instructions":"i"}"#,
         )
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_declared_in_the_words_of_the_clients_era_as_far_as_they_are_on_offer() {
+    fn tasks_are_declared_in_the_form_of_the_clients_era_as_far_as_they_are_offered() {
         let other = || json!({ "com.example/x": { "a": 1 } });
         let calls = json!({ "tools": { "call": {} } });
         let legacy = json!({
@@ -165,7 +165,7 @@ mod tests {
             "capabilities": { "extensions": extensions },
         });
         let modern = ServerProfile::discovered(&modern.to_string()).expect("a profile");
-        let told = |profile: &ServerProfile, offer| {
+        let seen = |profile: &ServerProfile, offer| {
             let to_legacy = &profile.for_client(None, true, offer)["capabilities"];
             let to_modern = &profile.for_modern_client(true, offer)["capabilities"];
             assert_eq!(to_modern["tasks"], Value::Null);
@@ -179,16 +179,16 @@ mod tests {
             (&modern, TaskCapability::ById, by_id),
         ] {
             let expected = json!({ "extensions": other(), "tasks": tasks });
-            assert_eq!(told(profile, offer), (expected, extensions.clone()), "{offer:?}");
+            assert_eq!(seen(profile, offer), (expected, extensions.clone()), "{offer:?}");
         }
         for profile in [legacy, modern] {
             let expected = json!({ "extensions": other() });
-            assert_eq!(told(&profile, TaskCapability::Nothing), (expected, other()));
+            assert_eq!(seen(&profile, TaskCapability::Nothing), (expected, other()));
         }
     }
 
     #[test]
-    fn tasks_of_nothing_that_can_be_called_are_none() {
+    fn task_capabilities_without_tool_calls_count_as_none() {
         for capabilities in [
             json!({ "tasks": {} }),
             json!({ "tasks": 7, "extensions": 7 }),
@@ -198,13 +198,13 @@ mod tests {
             let legacy = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities });
             let legacy = ServerProfile::read(&legacy.to_string()).expect("a profile");
             assert!(!legacy.has_tasks(), "{capabilities}");
-            let told = legacy.for_modern_client(true, TaskCapability::ById)["capabilities"].clone();
-            assert_eq!(told["tasks"], Value::Null, "{told}");
+            let seen = legacy.for_modern_client(true, TaskCapability::ById)["capabilities"].clone();
+            assert_eq!(seen["tasks"], Value::Null, "{seen}");
         }
     }
 
     #[test]
-    fn a_server_without_our_version_is_no_modern_one() {
+    fn a_discovered_server_without_the_modern_version_is_refused() {
         for (result, error) in [
             ("{}", ServerProfileError::NoVersions),
             ("[]", ServerProfileError::NoVersions),

@@ -10,11 +10,6 @@ use super::{ByteChunks, byte_chunks::COPIED_MAX, ndjson::OversizedLine};
 /// A comment that keeps an idle stream alive; every parser ignores it.
 pub const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
-/// Encodes a JSON message as an event.
-fn encode(message: &[u8]) -> Bytes {
-    encode_with_id(None, message)
-}
-
 /// The chunk size, in bytes, above which a chunk of an event contains only data. Smaller chunks may
 /// hold copied data together with an id.
 pub const DATA_BYTES_MIN: usize = COPIED_MAX + (1 << 10);
@@ -22,28 +17,28 @@ pub const DATA_BYTES_MIN: usize = COPIED_MAX + (1 << 10);
 /// Encodes a JSON message as an event, without copying a large one. Chunks of more than
 /// [`DATA_BYTES_MIN`] bytes may contain line breaks, which would end the data: see [`on_one_line`].
 pub fn encode_pieces(message: ByteChunks) -> ByteChunks {
-    match message {
-        ByteChunks::One(message) if message.len() <= COPIED_MAX => {
-            ByteChunks::One(encode(&message))
-        }
-        large => event_of(b"event: message\ndata: ".as_slice().into(), large),
-    }
+    encode_event(None, message)
 }
 
 /// Works like [`encode_pieces`], for an event with an id.
 pub fn encode_pieces_with_id(id: &str, message: ByteChunks) -> ByteChunks {
-    match message {
-        ByteChunks::One(message) if message.len() <= COPIED_MAX => {
-            ByteChunks::One(encode_with_id(Some(id), &message))
-        }
-        large => event_of(format!("id: {id}\nevent: message\ndata: ").into(), large),
-    }
+    encode_event(Some(id), message)
 }
 
-fn event_of(head: Bytes, message: ByteChunks) -> ByteChunks {
+fn encode_event(id: Option<&str>, message: ByteChunks) -> ByteChunks {
+    let large = match message {
+        ByteChunks::One(message) if message.len() <= COPIED_MAX => {
+            return ByteChunks::One(encode_copied(id, &message));
+        }
+        large => large,
+    };
+    let head = match id {
+        None => Bytes::from_static(b"event: message\ndata: "),
+        Some(id) => format!("id: {id}\nevent: message\ndata: ").into(),
+    };
     let tame = |piece: Bytes| if piece.len() > DATA_BYTES_MIN { piece } else { on_one_line(piece) };
     let end = Bytes::from_static(b"\n\n");
-    let data = message.into_iter().map(tame);
+    let data = large.into_iter().map(tame);
     ByteChunks::Many(iter::once(head).chain(data).chain(iter::once(end)).collect())
 }
 
@@ -62,8 +57,8 @@ pub fn encode_endpoint(uri: &str) -> Bytes {
     format!("event: endpoint\ndata: {uri}\n\n").into()
 }
 
-/// Encodes a JSON message as an event with an id, which has no line break.
-fn encode_with_id(id: Option<&str>, message: &[u8]) -> Bytes {
+/// Encodes a JSON message as an event in one chunk. An id has no line break.
+fn encode_copied(id: Option<&str>, message: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(message.len() + 64);
     if let Some(id) = id {
         frame.extend_from_slice(b"id: ");
@@ -347,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_thrown_away_is_read_to_its_end_and_told() {
+    fn a_discarded_event_is_reported_as_oversized_at_its_end() {
         let read_on = |first: &'static str, rest: &'static str| {
             let mut events = SseDecoder::new(1000);
             events.push(first.into());
@@ -356,9 +351,11 @@ mod tests {
             events.discard();
             assert_eq!(events.n_kept(), 0);
             events.push(rest.into());
-            let Some(SseItem::Oversized(thrown)) = events.next_item() else { panic!("it is told") };
+            let Some(SseItem::Oversized(discarded)) = events.next_item() else {
+                panic!("it is told")
+            };
             assert_eq!(events.next_item(), event("ok", ""));
-            thrown.response_id()
+            discarded.response_id()
         };
         assert_eq!(read_on("data: {\"id\":7,\"res", "ult\":{}}\n\ndata: ok\n\n"), Some(7));
         assert_eq!(read_on("data: {\"id\":7,\n", "data: \"result\":{}}\n\ndata: ok\n\n"), Some(7));
@@ -366,13 +363,13 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_unknown_fields_are_read_past() {
+    fn comments_and_unknown_fields_are_ignored() {
         let (out, _) = read(&[b": hi\n\nfoo: 1\ndata:\n\nevent: x\n\nbar\ndata: a\ndata:b\n\n"]);
         assert_eq!(out, ["", "a\nb"]);
     }
 
     #[test]
-    fn an_event_in_pieces_reads_as_one_that_was_copied() {
+    fn an_event_in_chunks_has_the_bytes_of_a_copied_one() {
         for length in [1, COPIED_MAX / 2, COPIED_MAX, 2 * COPIED_MAX] {
             let message = Bytes::from("x\n".repeat(length));
             let many = ByteChunks::Many(vec![message.slice(..1), message.slice(1..)]);
@@ -386,8 +383,8 @@ mod tests {
                     pieces.into_iter().map(tame).collect::<Vec<_>>().concat()
                 };
                 let encoded = written(encode_pieces_with_id("i-1", pieces.clone()));
-                assert_eq!(encoded, encode_with_id(Some("i-1"), &message));
-                assert_eq!(written(encode_pieces(pieces)), encode(&message));
+                assert_eq!(encoded, encode_copied(Some("i-1"), &message));
+                assert_eq!(written(encode_pieces(pieces)), encode_copied(None, &message));
             }
         }
     }
@@ -399,13 +396,13 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_counts_for_nothing_and_only_in_front() {
+    fn a_byte_order_mark_is_ignored_only_at_the_start_of_a_stream() {
         let (out, _) = read(&[b"\xef\xbb", b"\xbfdata: a\n\n\xef\xbb\xbfdata: b\n\n"]);
         assert_eq!(out, ["a"]);
     }
 
     #[test]
-    fn an_event_is_named_or_a_message() {
+    fn an_event_without_a_type_is_a_message() {
         let mut events = SseDecoder::new(1000);
         events.push("event: endpoint\ndata: /m\n\ndata: x\n\nevent: message\ndata\n\n".into());
         assert_eq!(events.next_item(), event("/m", "endpoint"));
@@ -415,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_stays_until_another_one_comes() {
+    fn the_last_event_id_stays_until_another_one_arrives() {
         let (out, events) = read(&[b"id: 1\n\ndata: a\n\n"]);
         assert_eq!((out, events.last_id()), (vec!["a".to_owned()], &b"1"[..]));
         let (_, events) = read(&[b"id: 1\ndata: a\n\nid: 2\ndata: b\n"]);
@@ -427,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_and_a_pause_outlive_their_stream() {
+    fn the_event_id_and_the_retry_delay_outlive_their_stream() {
         let (_, mut events) = read(&[b"id: 7\nretry: 250\n\nid: 8\ndata: ha"]);
         events.restart();
         assert_eq!(
@@ -440,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_has_digits_only() {
+    fn a_retry_delay_consists_of_digits() {
         for bad in ["", "-1", "1.5", "1s", "0x1"] {
             let (_, events) = read(&[format!("retry: {bad}\n\n").as_bytes()]);
             assert_eq!(events.retry(), None, "{bad}");
@@ -522,13 +519,13 @@ mod tests {
             messages in prop::collection::vec("[ -~]{1,40}", 1..5), cut in 1..9usize,
         ) {
             let stream: Vec<u8> =
-                messages.iter().flat_map(|message| encode(message.as_bytes())).collect();
+                messages.iter().flat_map(|message| encode_copied(None, message.as_bytes())).collect();
             let (out, _) = read(&stream.chunks(cut).collect::<Vec<_>>());
             prop_assert_eq!(out, messages);
         }
 
         #[test]
-        fn any_stream_in_any_pieces_is_read_as_the_standard_says(
+        fn any_stream_in_any_chunks_is_read_as_the_standard_defines(
             parts in prop::collection::vec(
                 prop::sample::select(vec![
                     "data", "event", "id", ":", ": ", "\n", "\n\n", "\r", "\r\n", "\0", "x", "\u{feff}",

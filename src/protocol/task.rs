@@ -6,8 +6,8 @@
 use serde_json::Value;
 
 use super::{
-    Era, Message, ObjectMembers, RpcError, client_meta,
-    list_page::{ListKind, ListPage},
+    Era, Message, ObjectMembers, RpcError, capability, client_meta,
+    list_page::{ListItem, ListKind, ListPage},
     payloads::ServerProfile,
     rpc_error::INVALID_PARAMS,
 };
@@ -23,7 +23,7 @@ pub const CANCEL: &str = "tasks/cancel";
 /// Lists tasks, in the legacy era.
 pub const LIST: &str = "tasks/list";
 /// The notifications with the id and state of a task, in the legacy and the modern era.
-pub const NEWS: [&str; 2] = ["notifications/tasks/status", "notifications/tasks"];
+pub const NOTIFICATIONS: [&str; 2] = ["notifications/tasks/status", "notifications/tasks"];
 /// The prefix of all methods about tasks.
 pub const PREFIX: &str = "tasks/";
 /// The member of `_meta` that names the task of a message, in the legacy era.
@@ -45,26 +45,25 @@ pub enum TaskCapability {
 
 /// Returns the id of the task that a request is about.
 pub fn id_of(request: &Message) -> Option<String> {
-    params_of(request)?.string("taskId")
+    task_params(request)?.string("taskId")
 }
 
 /// Returns whether a call requests a task, in the legacy era.
-pub fn is_asked_for(call: &Message) -> bool {
-    params_of(call).is_some_and(|params| params.get("task").is_some_and(|task| task != "null"))
+pub fn is_task_call(call: &Message) -> bool {
+    task_params(call).is_some_and(|params| params.get("task").is_some_and(|task| task != "null"))
 }
 
 /// Returns the time in milliseconds for which a call asks to keep its task.
 pub fn ttl_of(call: &Message) -> Option<u64> {
-    ObjectMembers::read(params_of(call)?.get("task")?)?.get("ttl")?.parse().ok()
+    ObjectMembers::read(task_params(call)?.get("task")?)?.get("ttl")?.parse().ok()
 }
 
-fn params_of(request: &Message) -> Option<ObjectMembers<'_>> {
-    let text = std::str::from_utf8(request.bytes()).ok()?;
+fn task_params(request: &Message) -> Option<ObjectMembers<'_>> {
     // Nearly all messages do not concern tasks.
-    if !text.contains("task") {
+    if !request.text().contains("task") {
         return None;
     }
-    ObjectMembers::read(ObjectMembers::one(text, "params")?)
+    ObjectMembers::read(request.params()?)
 }
 
 /// Returns whether the result of a call, given as JSON text, reports a failure of the tool.
@@ -73,35 +72,30 @@ pub fn has_failed(result: &str) -> bool {
 }
 
 /// Returns whether these capabilities, JSON text of a client, include tasks of the modern era.
-pub fn is_taken(capabilities: &str) -> bool {
-    let extensions = ObjectMembers::read(capabilities);
-    let extensions =
-        extensions.as_ref().and_then(|all| ObjectMembers::read(all.get("extensions")?));
-    extensions.is_some_and(|extensions| extensions.get(client_meta::TASKS).is_some())
+pub fn declares_tasks(capabilities: &str) -> bool {
+    capability::has_extension(capabilities, client_meta::TASKS)
 }
 
 /// Returns the tools on a page of `tools/list`, the text of its result, that must be called as
 /// tasks. Applies to the legacy era.
-pub fn demanding_tools(page: &str) -> Vec<String> {
+pub fn tools_requiring_tasks(page: &str) -> Vec<String> {
     // Nearly all pages have none.
     if !page.contains(SUPPORT) {
         return Vec::new();
     }
     let items = ListPage::read(ListKind::Tools, page).map(|page| page.items).unwrap_or_default();
-    let demands = |json: &str| {
-        ObjectMembers::read(ObjectMembers::read(json)?.get("execution")?)?.string(SUPPORT)
-    };
-    let demanding =
-        items.into_iter().filter(|tool| demands(tool.json()).as_deref() == Some("required"));
-    demanding.map(|tool| tool.key).collect()
+    let is_required = |tool: &ListItem| task_support(tool.json()).as_deref() == Some("required");
+    items.into_iter().filter(is_required).map(|tool| tool.key).collect()
 }
 
 /// Returns whether a tool, given as JSON text, is called as a task if the client requests it.
 /// Applies to the legacy era.
-pub fn is_taken_by_tool(definition: &str) -> bool {
-    let execution = ObjectMembers::one(definition, "execution").and_then(ObjectMembers::read);
-    let support = execution.and_then(|execution| execution.string(SUPPORT));
-    matches!(support.as_deref(), Some("optional" | "required"))
+pub fn tool_supports_tasks(definition: &str) -> bool {
+    matches!(task_support(definition).as_deref(), Some("optional" | "required"))
+}
+
+fn task_support(tool: &str) -> Option<String> {
+    ObjectMembers::one(tool, "execution").and_then(ObjectMembers::read)?.string(SUPPORT)
 }
 
 impl ServerProfile {
@@ -162,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_says_whether_it_is_to_be_a_task_and_for_how_long() {
+    fn a_call_requests_a_task_and_its_lifetime() {
         let call = |params: &str| Message::request("tools/call", Some(params));
         for (params, expected) in [
             (r#"{"name":"a"}"#, (false, None)),
@@ -175,12 +169,12 @@ mod tests {
             (r#"["task"]"#, (false, None)),
         ] {
             let call = call(params);
-            assert_eq!((is_asked_for(&call), ttl_of(&call)), expected, "{params}");
+            assert_eq!((is_task_call(&call), ttl_of(&call)), expected, "{params}");
         }
     }
 
     #[test]
-    fn a_task_is_known_by_its_id() {
+    fn the_task_id_of_a_request_is_read() {
         let get = |params: &str| id_of(&Message::request(GET, Some(params)));
         assert_eq!(get(r#"{"taskId":"a\u0041"}"#).as_deref(), Some("aA"));
         assert_eq!(get(r#"{"taskId":7}"#), None);
@@ -189,15 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn a_client_takes_tasks_if_it_names_the_extension() {
-        assert!(is_taken(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#));
+    fn a_client_supports_tasks_if_it_names_the_extension() {
+        assert!(declares_tasks(r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#));
         for other in ["{}", r#"{"extensions":{}}"#, r#"{"tasks":{}}"#, "7"] {
-            assert!(!is_taken(other), "{other}");
+            assert!(!declares_tasks(other), "{other}");
         }
     }
 
     #[test]
-    fn a_tool_takes_tasks_if_it_says_so() {
+    fn a_tool_supports_tasks_if_it_declares_them() {
         for (execution, expected) in [
             (r#"{"taskSupport":"required"}"#, true),
             (r#"{"taskSupport":"optional"}"#, true),
@@ -206,15 +200,15 @@ mod tests {
             ("7", false),
         ] {
             let tool = format!(r#"{{"name":"a","execution":{execution}}}"#);
-            assert_eq!(is_taken_by_tool(&tool), expected, "{execution}");
+            assert_eq!(tool_supports_tasks(&tool), expected, "{execution}");
         }
-        assert!(!is_taken_by_tool(r#"{"name":"a"}"#));
+        assert!(!tool_supports_tasks(r#"{"name":"a"}"#));
     }
 
     #[test]
-    fn tools_that_demand_a_task_are_known_by_name() {
+    fn tools_that_require_a_task_are_found_by_name() {
         let page = r#"{"tools":[{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}},{"name":"b","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},{"name":"c","inputSchema":{"type":"object"},"description":"taskSupport required"}]}"#;
-        assert_eq!(demanding_tools(page), ["a"]);
-        assert!(demanding_tools("taskSupport").is_empty());
+        assert_eq!(tools_requiring_tasks(page), ["a"]);
+        assert!(tools_requiring_tasks("taskSupport").is_empty());
     }
 }

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_comes_back_and_none_stays_none() {
+    fn a_span_survives_its_compact_form() {
         for range in [None, Some(0..1), Some(7..9), Some(0..u32::MAX)] {
             assert_eq!(Span::from(range.clone()).get(), range);
         }

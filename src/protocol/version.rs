@@ -73,9 +73,9 @@ pub fn has_titles(version: &str) -> bool {
 ///
 /// It is the client's own version if known, otherwise the newest legacy version. Source: MCP
 /// 2025-11-25, "Version negotiation".
-pub fn negotiate(asked: Option<&str>) -> &'static str {
-    asked
-        .and_then(|asked| LEGACY.into_iter().find(|known| *known == asked))
+pub fn negotiate(requested: Option<&str>) -> &'static str {
+    requested
+        .and_then(|requested| LEGACY.into_iter().find(|known| *known == requested))
         .unwrap_or(LEGACY_LATEST)
 }
 

@@ -103,7 +103,7 @@ impl ProvisionOffer {
             let (servers, thesaurus) = (servers.collect(), Arc::clone(self.thesaurus()));
             let making = spawn_blocking(move || RememberedTools::new(servers, &thesaurus));
             making.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "cached lists of waiting servers not read");
+                tracing::error!(%error, "cached tools of servers that may be added not indexed: {error}");
                 RememberedTools::new(Vec::new(), &Thesaurus::default())
             })
         };
@@ -128,8 +128,8 @@ impl ProvisionOffer {
         fits.extend(by_tool.into_iter().map(|(at, (fit, tool))| (at, fit, Some(tool))));
         // The sort is stable: equal ones keep the order of the search.
         fits.sort_by(|(_, one, _), (_, other, _)| other.confidence.total_cmp(&one.confidence));
-        let worth = fits.into_iter().filter(|(_, fit, _)| fit.is_relevant());
-        worth
+        fits.into_iter()
+            .filter(|(_, fit, _)| fit.is_relevant())
             .take(defaults::MATCHES_MAX)
             .filter_map(|(at, fit, tool)| {
                 let (name, server) = self.servers.get(at)?.clone();
@@ -142,7 +142,7 @@ impl ProvisionOffer {
     /// Returns the best matching tool of each server that has any, by the server's position.
     fn by_tool(&self, wanted: &RequestedTask) -> BTreeMap<usize, (MatchScore, String)> {
         let Some(remembered) = self.remembered.get() else { return BTreeMap::new() };
-        let found = remembered.found(wanted.text(), self.strategy);
+        let found = remembered.found(&wanted.text, self.strategy);
         let texts = found.iter().map(|(_, name, tool)| (name.as_str(), tool.json()));
         let mut best = BTreeMap::new();
         for (nth, fit) in self.fits(wanted, texts) {
@@ -161,14 +161,8 @@ impl ProvisionOffer {
         snapshot: &CatalogSnapshot,
         only: Option<usize>,
     ) -> Vec<(ToolPosition, MatchScore)> {
-        let query = SearchQuery {
-            text: wanted.text(),
-            strategy: self.strategy,
-            limit: defaults::SHORTLIST_MAX,
-            server: only,
-            ..SearchQuery::default()
-        };
-        let hits = snapshot.search(&query);
+        let query = SearchQuery::new(&wanted.text, self.strategy, defaults::SHORTLIST_MAX);
+        let hits = snapshot.search(&SearchQuery { server: only, ..query });
         let found: Vec<_> =
             hits.iter().filter_map(|hit| Some((hit.place, snapshot.at(hit.place)?))).collect();
         let texts = found.iter().map(|(_, (server, tool))| (server.name.as_str(), tool.json()));
@@ -199,8 +193,8 @@ impl ProvisionOffer {
         let definitions: Vec<_> = entries.iter().map(RegistryEntry::definition).collect();
         let texts = entries.iter().zip(&definitions);
         let fits = self.fits(wanted, texts.map(|(entry, json)| (&*entry.name, json.as_str())));
-        let worth = fits.into_iter().filter(|(_, fit)| fit.is_relevant());
-        worth
+        fits.into_iter()
+            .filter(|(_, fit)| fit.is_relevant())
             .take(defaults::MATCHES_MAX)
             .filter_map(|(at, fit)| {
                 let entry = entries.get(at)?;

@@ -12,17 +12,18 @@ use crate::{
 };
 
 /// The most that a synonym counts: less than the word itself.
-const MEANT_MAX: f64 = 0.8;
+const SYNONYM_MAX: f64 = 0.8;
 
 /// The least confidence of the search at which a synonym counts.
-const MEANT_MIN: f64 = 0.3;
+const SYNONYM_MIN: f64 = 0.3;
 
 /// A task that a client wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedTask {
     /// The intent and the context as the client wrote them.
-    text: String,
-    words: Vec<String>,
+    pub(super) text: String,
+    /// The words of the intent.
+    pub(super) words: Vec<String>,
     /// The words of intent and context, if the context adds any.
     with_context: Option<Vec<String>>,
 }
@@ -30,7 +31,7 @@ pub struct RequestedTask {
 impl RequestedTask {
     /// Reads a request. The context can raise a confidence, never lower it.
     pub fn new(intent: &str, context: Option<&str>) -> Self {
-        let n_max = defaults::WANTED_WORDS_MAX;
+        let n_max = defaults::REQUEST_WORDS_MAX;
         let words = bearing(intent, n_max);
         let text = match context {
             Some(context) => format!("{intent}\n{context}"),
@@ -44,16 +45,6 @@ impl RequestedTask {
     /// Returns whether no word of the request can be searched for.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty() && self.with_context.is_none()
-    }
-
-    /// Returns the words of the intent.
-    pub fn words(&self) -> &[String] {
-        &self.words
-    }
-
-    /// Returns the intent and the context as the client wrote them.
-    pub fn text(&self) -> &str {
-        &self.text
     }
 
     /// Returns the scores of the matching servers among the `n` in an index, each with its
@@ -104,8 +95,7 @@ impl RequestedTask {
 
     /// Returns the rank of each server in a search for the whole text.
     fn ranks(&self, index: &SearchIndex, strategy: RankingStrategy) -> BTreeMap<usize, usize> {
-        let query =
-            SearchQuery { text: &self.text, strategy, limit: usize::MAX, ..SearchQuery::default() };
+        let query = SearchQuery::new(&self.text, strategy, usize::MAX);
         let mut ranks = BTreeMap::new();
         for (rank, hit) in index.search(&query).iter().enumerate() {
             ranks.entry(hit.place.server).or_insert(rank);
@@ -116,20 +106,15 @@ impl RequestedTask {
 
 /// Returns the weight of a word for each server that has it or a synonym.
 fn counted(index: &SearchIndex, word: &str, strategy: RankingStrategy) -> BTreeMap<usize, f64> {
-    let query = |strategy| SearchQuery {
-        text: word,
-        strategy,
-        limit: usize::MAX,
-        ..SearchQuery::default()
-    };
+    let query = |strategy| SearchQuery::new(word, strategy, usize::MAX);
     let mut counted = BTreeMap::new();
     let by_meaning = match strategy {
         RankingStrategy::Hybrid => index.search(&query(RankingStrategy::Hybrid)),
         RankingStrategy::Keyword | RankingStrategy::Bm25 => Vec::new(),
     };
-    for hit in by_meaning.into_iter().filter(|hit| hit.confidence >= MEANT_MIN) {
+    for hit in by_meaning.into_iter().filter(|hit| hit.confidence >= SYNONYM_MIN) {
         let count = counted.entry(hit.place.server).or_insert(0.0_f64);
-        *count = count.max(hit.confidence.min(MEANT_MAX));
+        *count = count.max(hit.confidence.min(SYNONYM_MAX));
     }
     let by_word = match strategy {
         RankingStrategy::Keyword => RankingStrategy::Keyword,
@@ -201,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_sentence_can_be_certain() {
+    fn a_whole_sentence_can_match_with_full_confidence() {
         let (server, fit) =
             best(&RequestedTask::new("I need the issues of my repository on GitHub", None));
         assert_eq!(server, 0);
@@ -210,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_confidence_is_the_share_of_the_words_and_says_which() {
+    fn the_confidence_is_the_share_of_the_covered_words_and_names_them() {
         let (_, fit) = best(&RequestedTask::new("list issues on github for managers", None));
         assert!((fit.confidence - 0.5).abs() < f64::EPSILON, "{fit:?}");
         assert_eq!(fit.to_string(), "covers issues, github; not list, managers");
@@ -229,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_only_meant_counts_less_than_one_that_stands_there() {
+    fn a_synonym_counts_less_than_the_word_itself() {
         let index = index(&[("github", "issues and pull requests"), ("mailer", "send email")]);
         let best = |intent: &str, strategy| {
             let found = RequestedTask::new(intent, None).among(&index, 2, strategy);
             found.first().map(|(server, fit)| (*server, fit.confidence))
         };
         assert_eq!(best("an email", RankingStrategy::Hybrid), Some((1, 1.0)));
-        assert_eq!(best("a bug", RankingStrategy::Hybrid), Some((0, MEANT_MAX)));
+        assert_eq!(best("a bug", RankingStrategy::Hybrid), Some((0, SYNONYM_MAX)));
         assert_eq!(best("a bug", RankingStrategy::Bm25), None, "only the words");
     }
 

@@ -17,15 +17,13 @@ mod provisioner;
 mod registry;
 mod remembered_tools;
 mod reply;
-mod request;
 mod trust;
 
 pub use matching::{MatchScore, RequestedTask};
-pub use provisioner::Provisioner;
+pub use provisioner::{ProvisionRequest, Provisioner};
 #[doc(hidden)]
 pub use registry::read_page;
 pub use reply::{
     CallableTool, ExistingServer, ListedServer, MatchSource, ProvisionReply, ServerMatch,
 };
-pub use request::ProvisionRequest;
-pub use trust::{LowConfidence, TrustVerdict, UntrustedNamespace};
+pub use trust::{TrustVerdict, UntrustedNamespace};

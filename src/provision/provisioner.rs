@@ -9,7 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
-    CallableTool, MatchSource, ProvisionReply, ProvisionRequest, RequestedTask, ServerMatch,
+    CallableTool, MatchSource, ProvisionReply, RequestedTask, ServerMatch,
     added_servers::{AddedServers, ServerSetChange},
     candidates::{Candidate, ProvisionOffer},
     registry::{RegistryClient, RegistryResults},
@@ -42,6 +42,19 @@ pub struct Provisioner {
     registry: ArcSwapOption<RegistryClient>,
 }
 
+/// A provisioning request.
+#[derive(Clone, Copy, Debug)]
+pub struct ProvisionRequest<'a> {
+    /// The task, in words.
+    pub intent: &'a str,
+    /// More words about the task.
+    pub context: Option<&'a str>,
+    /// Start the best match if that is allowed.
+    pub auto: bool,
+    /// The time limits of requests.
+    pub limits: ConnectionLimits,
+}
+
 impl Provisioner {
     /// Returns a provisioner for `config`, with no server added.
     pub fn new(
@@ -58,17 +71,17 @@ impl Provisioner {
 
     /// Applies another configuration to the pool, and returns the difference. An added server stays
     /// while it is declared under `[provision.servers]`.
-    pub fn reload(&self, config: &Arc<Config>, patience: Duration) -> ServerDiff {
+    pub fn reload(&self, config: &Arc<Config>, drain_timeout: Duration) -> ServerDiff {
         self.offer.store(Arc::new(ProvisionOffer::new(config)));
         self.registry.store(registry_of(config, self.registry.load_full()));
         let mut added = self.added();
         let ServerSetChange { config, diff } = added.replace(Arc::clone(config));
         // Under the lock, so that no server is added between the two steps.
-        self.pool.apply(&diff, &config, patience);
+        self.pool.apply(&diff, &config, drain_timeout);
         diff
     }
 
-    /// Searches the known tools, the servers that may be added, and the registry, if there is one.
+    /// Searches the known tools, the servers that may be added, and the declared registry.
     /// With [`ProvisionRequest::auto`], adds the best server if its namespace is trusted and its
     /// confidence is high enough. Cancel safe: an added server stays, and clients are notified.
     pub async fn provision(&self, request: ProvisionRequest<'_>) -> ProvisionReply {
@@ -77,10 +90,10 @@ impl Provisioner {
         if wanted.is_empty() {
             return ProvisionReply::nothing("Say in `intent` what the tool is to do, in words.");
         }
-        let answer = self.at_hand(&offer, &wanted, request).await;
+        let answer = self.search_local(&offer, &wanted, request).await;
         match self.registry.load_full() {
             Some(registry) if !answer.is_sufficient() => {
-                let RegistryResults { entries, failure } = registry.find(wanted.words()).await;
+                let RegistryResults { entries, failure } = registry.find(&wanted.words).await;
                 // The registry may return a thousand entries.
                 let listing = spawn_blocking(move || offer.listed(&wanted, &entries));
                 match listing.await {
@@ -93,7 +106,7 @@ impl Provisioner {
     }
 
     /// Searches the known tools and the declared servers.
-    async fn at_hand(
+    async fn search_local(
         &self,
         offer: &ProvisionOffer,
         wanted: &RequestedTask,
@@ -103,17 +116,19 @@ impl Provisioner {
         let tools = self.local_tools(offer, wanted, limits).await;
         offer.remember(&self.catalog).await;
         let mut candidates = offer.candidates(wanted);
-        let surest_tool = tools.first().map_or(0.0, |tool| tool.confidence);
-        let surest_server = candidates.first().map_or(0.0, |found| found.fit.confidence);
+        let best_tool = tools.first().map_or(0.0, |tool| tool.confidence);
+        let best_server = candidates.first().map_or(0.0, |found| found.fit.confidence);
         // On a tie, known tools go first: they need no decision.
-        if !tools.is_empty() && surest_tool >= surest_server {
+        if !tools.is_empty() && best_tool >= best_server {
             return ProvisionReply { tools, ..ProvisionReply::from(MatchSource::Local, CALL) };
         }
         if candidates.is_empty() {
             return ProvisionReply::nothing(match offer.is_enabled() {
-                true => "Nothing that is there or declared fits: say it in other words.",
+                true => {
+                    "No known tool and no declared server matches: describe the task in other words."
+                }
                 false => {
-                    "Nothing that is there fits, and no server can be added: the operator can declare some under `[provision.servers]`."
+                    "No known tool matches, and no server can be added: the operator can declare servers under `[provision.servers]`."
                 }
             });
         }
@@ -130,8 +145,8 @@ impl Provisioner {
         }
         let message = match (request.auto, best.verdict.is_allowed()) {
             (false, true) => "Ask again with `autoProvision` to start the first of these.",
-            (_, false) => "None was started: `reason` says what the first of these lacks.",
-            (true, true) => "It is not declared any more: ask again.",
+            (_, false) => "No server was started: `reason` of the first match says why.",
+            (true, true) => "The best match is no longer declared: ask again.",
         };
         let declared = std::iter::once(best).chain(candidates).map(|found| found.suggested());
         let matches = declared.map(ServerMatch::Declared).collect();
@@ -164,9 +179,8 @@ impl Provisioner {
         {
             let mut added = self.added();
             if let Some(ServerSetChange { config, diff }) = added.add(name) {
-                let patience = config.service.max_total_timeout;
-                self.pool.apply(&diff, &config, patience);
-                tracing::info!(mcp_server = %name, "server added on request");
+                self.pool.apply(&diff, &config, config.service.max_total_timeout);
+                tracing::info!(mcp_server = %name, "server `{name}` added on a client's request");
             }
         }
         let slot = self.pool.slot(name.as_str())?;
@@ -184,14 +198,14 @@ impl Provisioner {
         limits: ConnectionLimits,
         is_new: bool,
     ) -> ProvisionReply {
-        let news = is_new.then(|| News { catalog: &self.catalog, server: &found.name });
+        let notice = is_new.then(|| AddedNotice { catalog: &self.catalog, server: &found.name });
         let read = match timeout(limits.silence, self.tools_of(slot, limits)).await {
             Ok(Ok(listing)) => Ok(listing),
             Ok(Err(error)) => Err(chain(&*error)),
-            Err(_) => Err("it did not start in time, and may be there later".to_owned()),
+            Err(_) => Err("it did not start in time: ask again later".to_owned()),
         };
         // Clients of the merged view can list it now.
-        drop(news);
+        drop(notice);
         let server = Some(found.name.clone());
         match read {
             Ok(listing) => {
@@ -203,7 +217,7 @@ impl Provisioner {
                     (MatchSource::Local, Vec::new())
                 };
                 let message = match listing.len() {
-                    0 => "The server is there, and has no tools.".to_owned(),
+                    0 => "The server is connected, and has no tools.".to_owned(),
                     n if n > tools.len() => format!("{CALL} These are {} of {n}.", tools.len()),
                     _ => CALL.to_owned(),
                 };
@@ -212,8 +226,9 @@ impl Provisioner {
             Err(reason) => {
                 // The reason may quote the server.
                 let reason = sanitize(&reason);
-                tracing::warn!(mcp_server = %found.name, %reason, "added server has no tools");
-                let message = format!("The server `{}` is of no use now: {reason}", found.name);
+                let name = &found.name;
+                tracing::warn!(mcp_server = %name, %reason, "no tools from server `{name}`: {reason}");
+                let message = format!("The server `{name}` cannot be used now: {reason}");
                 let mut failed = found.suggested();
                 failed.reason = format!("{}; {reason}", found.reason());
                 let matches = vec![ServerMatch::Declared(failed)];
@@ -247,12 +262,12 @@ impl Provisioner {
 
 /// Notifies other clients of an added server when dropped, even if the caller did not wait for its
 /// start.
-struct News<'a> {
+struct AddedNotice<'a> {
     catalog: &'a Catalog,
     server: &'a ServerName,
 }
 
-impl Drop for News<'_> {
+impl Drop for AddedNotice<'_> {
     fn drop(&mut self) {
         let added = vec![self.server.clone()];
         self.catalog.replaced(&ServerDiff { added, ..ServerDiff::default() });

@@ -39,13 +39,7 @@ impl RememberedTools {
         text: &str,
         strategy: RankingStrategy,
     ) -> Vec<(usize, &ServerName, &ListItem)> {
-        let query = SearchQuery {
-            text,
-            strategy,
-            limit: defaults::SHORTLIST_MAX,
-            ..SearchQuery::default()
-        };
-        let hits = self.index.search(&query);
+        let hits = self.index.search(&SearchQuery::new(text, strategy, defaults::SHORTLIST_MAX));
         hits.iter()
             .filter_map(|hit| {
                 let (at, name, tools) = self.servers.get(hit.place.server)?;

@@ -132,12 +132,12 @@ impl ProvisionReply {
 
     /// Returns whether a match is so good that the registry need not be asked.
     pub(super) fn is_sufficient(&self) -> bool {
-        let sureness = |found: &ServerMatch| match found {
+        let confidence = |found: &ServerMatch| match found {
             ServerMatch::Declared(server) => server.confidence,
             ServerMatch::Listed(server) => server.confidence,
         };
         let tools = self.tools.iter().map(|tool| tool.confidence);
-        let mut all = tools.chain(self.matches.iter().map(sureness));
+        let mut all = tools.chain(self.matches.iter().map(confidence));
         // A server that was started is the match.
         self.server.is_some() || all.any(|found| found >= defaults::MATCH_CONFIDENCE_GOOD)
     }
@@ -155,7 +155,7 @@ impl ProvisionReply {
         }
         if let Some(failure) = failure {
             let failure = sanitize(&failure);
-            let old = if listed.is_empty() { "" } else { ", so that this may be old" };
+            let old = if listed.is_empty() { "" } else { ", so these entries may be old" };
             self.message = format!("{} The registry has no answer{old}: {failure}.", self.message);
         }
         self.matches.extend(listed.into_iter().map(ServerMatch::Listed));
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_from_elsewhere_is_one_line_that_ends() {
+    fn a_foreign_text_becomes_one_bounded_line() {
         assert_eq!(display_text("  two\n\nlines\u{1b}[31m "), "two lines [31m");
         assert_eq!(display_text("b\u{202e}a\u{e0041}ck"), "b a ck");
         let long = display_text(&"ä".repeat(400));
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(failed.message, "Nothing. The registry has no answer: gone .");
         let old = nothing().with_listed(vec![listed()], Some("gone".into()));
         assert_eq!(old.source, MatchSource::Registry);
-        assert!(old.message.ends_with("so that this may be old: gone."), "{}", old.message);
+        assert!(old.message.ends_with("so these entries may be old: gone."), "{}", old.message);
     }
 
     #[test]

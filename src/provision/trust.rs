@@ -10,44 +10,39 @@ use crate::config::{Namespace, ProvisionConfig, Provisionable};
 pub struct TrustVerdict {
     /// `Ok` if the namespace is trusted, else the reason why not.
     pub trust: Result<(), UntrustedNamespace>,
-    /// The confidence, if it is too low.
-    pub doubt: Option<LowConfidence>,
+    /// The confidence of the match.
+    confidence: f64,
+    /// The confidence that is required.
+    least: f64,
 }
 
 /// The reason why a namespace is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UntrustedNamespace {
     /// The server declares no namespace.
-    Nobodys,
+    Missing,
     /// No rule covers the namespace.
-    Stranger(Namespace),
-}
-
-/// A confidence that is too low.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LowConfidence {
-    /// The actual confidence.
-    pub confidence: f64,
-    /// The confidence that is required.
-    pub least: f64,
+    Unlisted(Namespace),
 }
 
 impl TrustVerdict {
     /// Judges a server that matches with `confidence`.
     pub fn of(server: &Provisionable, rules: &ProvisionConfig, confidence: f64) -> Self {
         let trust = match &server.namespace {
-            None => Err(UntrustedNamespace::Nobodys),
+            None => Err(UntrustedNamespace::Missing),
             Some(namespace) if rules.trusted.iter().any(|rule| rule.covers(namespace)) => Ok(()),
-            Some(namespace) => Err(UntrustedNamespace::Stranger(namespace.clone())),
+            Some(namespace) => Err(UntrustedNamespace::Unlisted(namespace.clone())),
         };
-        let least = rules.min_confidence;
-        let doubt = (confidence < least).then_some(LowConfidence { confidence, least });
-        Self { trust, doubt }
+        Self { trust, confidence, least: rules.min_confidence }
     }
 
     /// Returns whether the server may be started.
     pub fn is_allowed(&self) -> bool {
-        self.trust.is_ok() && self.doubt.is_none()
+        self.trust.is_ok() && !self.is_doubtful()
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.confidence < self.least
     }
 }
 
@@ -55,26 +50,25 @@ impl fmt::Display for TrustVerdict {
     /// Writes the reasons, and advice for the operator or the caller.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.trust {
+            Ok(()) if !self.is_doubtful() => f.write_str("it may be started")?,
             Ok(()) => {}
-            Err(UntrustedNamespace::Nobodys) => f.write_str(
+            Err(UntrustedNamespace::Missing) => f.write_str(
                 "it declares no namespace that could be trusted: the operator can declare its `namespace` and add that to `provision.trusted`",
             )?,
-            Err(UntrustedNamespace::Stranger(namespace)) => write!(
+            Err(UntrustedNamespace::Unlisted(namespace)) => write!(
                 f,
                 "its namespace `{namespace}` is not trusted: the operator can add it to `provision.trusted`"
             )?,
         }
-        match (self.doubt, &self.trust) {
-            (None, Ok(())) => f.write_str("it may be started"),
-            (None, Err(_)) => Ok(()),
-            (Some(LowConfidence { confidence, least }), trust) => {
-                let and = if trust.is_ok() { "" } else { "; and " };
-                write!(
-                    f,
-                    "{and}the confidence {confidence:.2} is below `provision.min_confidence`, {least:.2}: name in `intent` what the server is for"
-                )
-            }
+        if self.is_doubtful() {
+            let Self { trust, confidence, least } = self;
+            let and = if trust.is_ok() { "" } else { "; and " };
+            write!(
+                f,
+                "{and}the confidence {confidence:.2} is below `provision.min_confidence`, {least:.2}: name in `intent` what the server is for"
+            )?;
         }
+        Ok(())
     }
 }
 
@@ -93,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_may_be_started_if_it_is_trusted_and_sure_to_be_meant() {
+    fn a_server_may_be_started_if_it_is_trusted_and_the_match_is_certain() {
         for (namespace, confidence, is_allowed) in [
             ("namespace = \"@scope/git\"", 0.5, true),
             ("namespace = \"internal/git\"", 1.0, true),
@@ -109,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_which_of_the_two_is_lacking_and_what_can_be_done() {
+    fn a_refusal_names_the_missing_condition_and_the_remedy() {
         let says = |namespace: &str, confidence| verdict(namespace, confidence).to_string();
         assert_eq!(says("namespace = \"@scope/git\"", 1.0), "it may be started");
         insta::assert_snapshot!(says("namespace = \"other/git\"", 1.0), @"its namespace `other/git` is not trusted: the operator can add it to `provision.trusted`");

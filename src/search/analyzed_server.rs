@@ -41,19 +41,7 @@ impl TextField {
     /// The number of fields.
     pub(super) const COUNT: usize = Self::OF_TOOL.len() + 1;
 
-    /// Returns its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Title => "title",
-            Self::Description => "description",
-            Self::Parameters => "parameters",
-            Self::Remarks => "remarks",
-            Self::Server => "server",
-        }
-    }
-
-    fn manner(self) -> TextKind {
+    fn kind(self) -> TextKind {
         match self {
             Self::Name | Self::Parameters | Self::Server => TextKind::Name,
             Self::Title | Self::Description | Self::Remarks => TextKind::Prose,
@@ -63,7 +51,14 @@ impl TextField {
 
 impl fmt::Display for TextField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(match self {
+            Self::Name => "name",
+            Self::Title => "title",
+            Self::Description => "description",
+            Self::Parameters => "parameters",
+            Self::Remarks => "remarks",
+            Self::Server => "server",
+        })
     }
 }
 
@@ -99,21 +94,11 @@ impl AnalyzedServer {
     /// `about` is its title and its instructions, `tools` are JSON. An invalid definition keeps its
     /// position, and is found only by its server.
     pub fn of<'a>(server: &str, about: &str, tools: impl Iterator<Item = &'a str>) -> Self {
-        let mut reader = Reader::default();
-        let name = reader.words(server, TextKind::Name, WORDS_MAX);
-        let about = reader.words(about, TextKind::Prose, WORDS_MAX);
-        let tools = tools.map(|json| reader.tool(server, &DefinitionText::read(json))).collect();
-        Self { vocabulary: reader.vocabulary.done(), name, about, tools }
-    }
-
-    /// Returns the number of its tools.
-    pub fn len(&self) -> usize {
-        self.tools.len()
-    }
-
-    /// Returns `true` if it has no tools.
-    pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
+        let mut analyzer = Analyzer::default();
+        let name = analyzer.words(server, TextKind::Name, WORDS_MAX);
+        let about = analyzer.words(about, TextKind::Prose, WORDS_MAX);
+        let tools = tools.map(|json| analyzer.tool(server, &DefinitionText::read(json))).collect();
+        Self { vocabulary: analyzer.vocabulary.done(), name, about, tools }
     }
 }
 
@@ -172,21 +157,21 @@ impl StemTable {
 
 /// A converter of text to indexes in a growing vocabulary.
 #[derive(Default)]
-struct Reader {
+struct Analyzer {
     stems: Stemmer,
-    vocabulary: Growing,
+    vocabulary: StemTableBuilder,
     /// The words seen so far, with the indexes of their stems: most words of a server repeat.
     seen: HashMap<Box<str>, Option<u32>>,
 }
 
 #[derive(Default)]
-struct Growing {
+struct StemTableBuilder {
     places: HashMap<Box<str>, u32>,
     text: String,
     ends: Vec<u32>,
 }
 
-impl Growing {
+impl StemTableBuilder {
     fn place(&mut self, stem: &str) -> u32 {
         if let Some(&place) = self.places.get(stem) {
             return place;
@@ -203,10 +188,10 @@ impl Growing {
     }
 }
 
-impl Reader {
-    fn words(&mut self, text: &str, manner: TextKind, n_max: usize) -> Box<[u32]> {
+impl Analyzer {
+    fn words(&mut self, text: &str, kind: TextKind, n_max: usize) -> Box<[u32]> {
         let mut found = Vec::new();
-        tokenizer::each(text, manner, |word, _| {
+        tokenizer::each(text, kind, |word, _| {
             if found.len() == n_max {
                 return;
             }
@@ -231,7 +216,7 @@ impl Reader {
                 TextField::Remarks => &definition.remarks,
                 TextField::Server => "",
             };
-            all.extend(self.words(text, field.manner(), WORDS_MAX - all.len()));
+            all.extend(self.words(text, field.kind(), WORDS_MAX - all.len()));
             count(all.len())
         });
         let cut = |text| tokenizer::beginning(text, tokenizer::TEXT_BYTES_MAX).to_lowercase();

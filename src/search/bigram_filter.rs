@@ -43,13 +43,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_without_a_pair_of_a_word_is_ruled_out() {
+    fn the_bigram_filter_rules_out_a_text_without_a_pair_of_the_word() {
         assert!(!BigramFilter::of("lists all folders").may_have(&QueryPairs::of("mail")));
     }
 
     proptest! {
         #[test]
-        fn no_text_is_ruled_out_that_has_the_word(a in "\\PC{0,9}", word in "\\PC{0,9}", b in "\\PC{0,9}") {
+        fn the_bigram_filter_never_rules_out_a_text_with_the_word(a in "\\PC{0,9}", word in "\\PC{0,9}", b in "\\PC{0,9}") {
             let text = format!("{a}{word}{b}");
             prop_assert!(BigramFilter::of(&text).may_have(&QueryPairs::of(&word)));
         }

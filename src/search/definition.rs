@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_bound_on_parameters() {
+    fn the_number_of_parameters_read_is_bounded() {
         let many: Vec<String> = (0..1000).map(|n| format!(r#""p{n}":{{}}"#)).collect();
         let json = format!(r#"{{"inputSchema":{{"properties":{{{}}}}}}}"#, many.join(","));
 

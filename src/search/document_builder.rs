@@ -4,7 +4,7 @@ use super::{
     AnalyzedServer,
     analyzed_server::{AnalyzedTool, TextField},
     postings::{DocumentTerms, SearchTerm},
-    ranking_weights::RankingWeights,
+    ranking_weights as weights,
     sparse_scores::SparseScores,
     term_dictionary::TermDictionary,
 };
@@ -18,7 +18,6 @@ const SERVER_SATURATION: (f32, f32) = (1.0, 0.1);
 /// A converter of servers to features, one after the other.
 pub(super) struct DocumentBuilder<'a> {
     lexicon: &'a TermDictionary,
-    weights: &'a RankingWeights,
     lengths: &'a FieldLengths,
     /// The amounts of the current tool; `server` has those of the current server.
     tool: Amounts,
@@ -40,8 +39,8 @@ struct Amounts {
 impl Amounts {
     fn new(lexicon: &TermDictionary) -> Self {
         Self {
-            stems: SparseScores::new(lexicon.n_stems()),
-            concepts: SparseScores::new(lexicon.concepts().len()),
+            stems: SparseScores::new(lexicon.stems.len()),
+            concepts: SparseScores::new(lexicon.concepts.len()),
         }
     }
 
@@ -72,18 +71,13 @@ enum Kind {
 }
 
 impl<'a> DocumentBuilder<'a> {
-    pub(super) fn new(
-        lexicon: &'a TermDictionary,
-        weights: &'a RankingWeights,
-        lengths: &'a FieldLengths,
-    ) -> Self {
+    pub(super) fn new(lexicon: &'a TermDictionary, lengths: &'a FieldLengths) -> Self {
         Self {
             lexicon,
-            weights,
             lengths,
             tool: Amounts::new(lexicon),
             server: Amounts::new(lexicon),
-            field: SparseScores::new(lexicon.concepts().len()),
+            field: SparseScores::new(lexicon.concepts.len()),
             n_tools: 0,
             n_servers: 0,
             of_tools: DocumentTerms::default(),
@@ -112,7 +106,7 @@ impl<'a> DocumentBuilder<'a> {
                 Kind::Stem => server.stems.add(feature, amount),
                 Kind::Concept => server.concepts.add(feature, amount),
             };
-            self.tool.drain(self.n_tools, self.weights.saturation, &mut self.of_tools, also);
+            self.tool.drain(self.n_tools, weights::SATURATION, &mut self.of_tools, also);
             self.n_tools += 1;
         }
         let (once, per_tool) = SERVER_SATURATION;
@@ -123,7 +117,7 @@ impl<'a> DocumentBuilder<'a> {
     }
 
     fn field(&mut self, field: TextField, words: &[u32]) {
-        let weight = self.lengths.weight(field, words.len(), self.weights);
+        let weight = self.lengths.weight(field, words.len());
         for &word in words {
             self.tool.stems.add(word, weight);
         }
@@ -158,20 +152,20 @@ impl FieldLengths {
         let mut sums = [0_usize; TextField::COUNT];
         let mut n_tools = 0;
         for server in servers {
-            n_tools += server.len();
+            n_tools += server.tools.len();
             for (field, words) in server.tools.iter().flat_map(AnalyzedTool::fields) {
                 sums[field as usize] += words.len();
             }
-            sums[TextField::Server as usize] += server.name.len() * server.len();
+            sums[TextField::Server as usize] += server.name.len() * server.tools.len();
         }
         Self(sums.map(|sum| (sum as f32 / n_tools.max(1) as f32).max(1.0)))
     }
 
     /// Returns the weight of a word in a field of `n_words` words.
     #[expect(clippy::cast_precision_loss, reason = "counts of words")]
-    pub(super) fn weight(&self, field: TextField, n_words: usize, weights: &RankingWeights) -> f32 {
+    pub(super) fn weight(&self, field: TextField, n_words: usize) -> f32 {
         let at = field as usize;
-        let share = weights.lengths[at];
-        weights.fields[at] / (1.0 - share + share * n_words as f32 / self.0[at])
+        let share = weights::LENGTHS[at];
+        weights::FIELDS[at] / (1.0 - share + share * n_words as f32 / self.0[at])
     }
 }

@@ -10,7 +10,7 @@ use super::{
     keyword_ranking,
     name_index::{NameIndex, NamedTools},
     query_terms::QueryTerms,
-    ranking_weights::RankingWeights,
+    ranking_weights as weights,
     term_dictionary::TermDictionary,
     term_evidence::{DocumentEvidence, TermEvidence},
     tool_vectors::ToolVectors,
@@ -31,7 +31,6 @@ pub(super) struct WordIndex {
     /// The server of each tool.
     owners: Box<[u32]>,
     names: NameIndex,
-    pub(super) weights: RankingWeights,
     pub(super) lexicon: TermDictionary,
     pub(super) lengths: FieldLengths,
     pub(super) of_tools: TermEvidence,
@@ -41,19 +40,19 @@ pub(super) struct WordIndex {
 impl SearchIndex {
     /// Builds an index of analysed servers.
     pub fn new(servers: &[Arc<AnalyzedServer>], thesaurus: &Thesaurus) -> Self {
-        let (weights, mut lexicon) = (RankingWeights::OURS, thesaurus.lexicon().clone());
+        let mut lexicon = thesaurus.lexicon().clone();
         let numbers: Vec<Vec<u32>> =
             servers.iter().map(|server| lexicon.numbers_of(&server.vocabulary)).collect();
         let lengths = FieldLengths::of(servers.iter().map(|server| &**server));
-        let mut reader = DocumentBuilder::new(&lexicon, &weights, &lengths);
+        let mut builder = DocumentBuilder::new(&lexicon, &lengths);
         let (mut firsts, mut owners) = (vec![0], Vec::new());
         for ((server, numbers), owner) in servers.iter().zip(&numbers).zip(0..) {
-            reader.server(server, numbers);
-            firsts.push(reader.n_tools);
-            owners.resize(reader.n_tools as usize, owner);
+            builder.server(server, numbers);
+            firsts.push(builder.n_tools);
+            owners.resize(builder.n_tools as usize, owner);
         }
-        let n_tools = reader.n_tools as usize;
-        let (of_tools, of_servers) = (reader.of_tools, reader.of_servers);
+        let n_tools = builder.n_tools as usize;
+        let (of_tools, of_servers) = (builder.of_tools, builder.of_servers);
         let words = WordIndex {
             of_tools: TermEvidence::new(&of_tools, &lexicon, n_tools),
             of_servers: TermEvidence::new(&of_servers, &lexicon, servers.len()),
@@ -61,7 +60,6 @@ impl SearchIndex {
             firsts: firsts.into(),
             owners: owners.into(),
             names: NameIndex::of((0..).zip(servers.iter().flat_map(|server| &server.tools))),
-            weights,
             lexicon,
             lengths,
         };
@@ -76,16 +74,6 @@ impl SearchIndex {
     pub fn with_vectors<'a>(&self, of: impl Fn(ToolPosition) -> Option<&'a [f32]>) -> Self {
         let vectors = ToolVectors::of((0..self.n_tools()).map(|number| of(self.place(number))));
         Self { words: Arc::clone(&self.words), vectors }
-    }
-
-    /// Returns the number of tools.
-    pub fn len(&self) -> usize {
-        self.n_tools() as usize
-    }
-
-    /// Returns `true` if there are no tools.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Returns the best tools for a query, best first; of equal ones the first in the index.
@@ -140,33 +128,32 @@ impl SearchIndex {
     }
 
     fn by_bm25(&self, query: &SearchQuery<'_>) -> Vec<SearchHit> {
-        let request =
-            QueryTerms::by_words(query.text, &self.words.lexicon, &self.words.weights).once();
-        let found = self.words.of_tools.find(&request, &self.words.weights);
-        let most = self.words.of_tools.most(&request, &self.words.weights);
+        let request = QueryTerms::by_words(query.text, &self.words.lexicon).once();
+        let found = self.words.of_tools.find(&request);
+        let most = self.words.of_tools.most(&request);
         let mut ranking = Ranking::new(query, self.named(query), most);
         for number in self.candidates(query, &found, &ranking.named) {
-            ranking.put(number, f64::from(found.worth.at(number)));
+            ranking.put(number, f64::from(found.score.at(number)));
         }
         let asked = self.query_weight(&request);
         self.hits(ranking, |number, _| confidence(found.covered.at(number), asked))
     }
 
     fn by_meaning(&self, query: &SearchQuery<'_>) -> Vec<SearchHit> {
-        let request = QueryTerms::read(query.text, &self.words.lexicon, &self.words.weights);
-        let found = self.words.of_tools.find(&request, &self.words.weights);
-        let servers = self.words.of_servers.find(&request, &self.words.weights);
+        let request = QueryTerms::read(query.text, &self.words.lexicon);
+        let found = self.words.of_tools.find(&request);
+        let servers = self.words.of_servers.find(&request);
         let asked = self.query_weight(&request);
         let similar = self.vectors.similar(query.vector);
         let score = |number: u32| {
             let score = ToolScore {
-                worth: f64::from(found.worth.at(number)),
+                terms: f64::from(found.score.at(number)),
                 coverage: confidence(found.covered.at(number), asked),
-                server: f64::from(servers.worth.at(self.server_of(number))),
+                server: f64::from(servers.score.at(self.server_of(number))),
                 similarity: similar.of(number),
                 asked: f64::from(asked),
             };
-            score.sum(&self.words.weights)
+            score.sum()
         };
         let mut ranking = Ranking::new(query, self.named(query), self.most(&request));
         let candidates = match similar.is_empty() {
@@ -188,8 +175,8 @@ impl SearchIndex {
         found: &DocumentEvidence,
         named: &NamedTools,
     ) -> Vec<u32> {
-        let called = named.numbers().filter(|&number| found.worth.at(number) == 0.0);
-        let all = found.worth.places().iter().copied().chain(called);
+        let called = named.numbers().filter(|&number| found.score.at(number) == 0.0);
+        let all = found.score.places().iter().copied().chain(called);
         all.filter(|&number| self.is_of(query, number)).collect()
     }
 
@@ -207,22 +194,18 @@ impl SearchIndex {
     /// Returns an upper bound of the score by words, concepts, server and vectors.
     pub(super) fn most(&self, request: &QueryTerms) -> f64 {
         let most = ToolScore {
-            worth: self.words.of_tools.most(request, &self.words.weights),
+            terms: self.words.of_tools.most(request),
             coverage: 1.0,
-            server: self.words.of_servers.most(request, &self.words.weights),
+            server: self.words.of_servers.most(request),
             similarity: 1.0,
             asked: f64::from(self.query_weight(request)),
         };
-        most.sum(&self.words.weights)
+        most.sum()
     }
 
     /// Returns the total weight of the words of a request.
     pub(super) fn query_weight(&self, request: &QueryTerms) -> f32 {
-        request
-            .words
-            .iter()
-            .map(|word| self.words.of_tools.word_weight(word, &self.words.weights))
-            .sum()
+        request.words.iter().map(|word| self.words.of_tools.word_weight(word)).sum()
     }
 
     fn hits(&self, ranking: Ranking, confidence: impl Fn(u32, f64) -> f64) -> Vec<SearchHit> {
@@ -236,7 +219,7 @@ impl SearchIndex {
         best.in_order().map(hit).collect()
     }
 
-    fn n_tools(&self) -> u32 {
+    pub(super) fn n_tools(&self) -> u32 {
         self.words.firsts.last().copied().unwrap_or_default()
     }
 
@@ -296,17 +279,17 @@ impl Ranking {
         Self { best: TopTools::new(query.limit), named, most }
     }
 
-    /// Inserts a tool; `worth` is its score without the name.
-    fn put(&mut self, number: u32, worth: f64) {
+    /// Inserts a tool; `score` is its score without the name.
+    fn put(&mut self, number: u32, score: f64) {
         let called = self.named.of(number);
-        self.best.insert(number, worth + called.map_or(0.0, |called| called.weight() * self.most));
+        self.best.insert(number, score + called.map_or(0.0, |called| called.weight() * self.most));
     }
 }
 
 /// The components of a tool's score.
 pub(super) struct ToolScore {
     /// The score of its words and concepts.
-    pub(super) worth: f64,
+    pub(super) terms: f64,
     /// The part of the request that they cover, between 0 and 1.
     pub(super) coverage: f64,
     /// The score of its server's words and concepts.
@@ -318,25 +301,25 @@ pub(super) struct ToolScore {
 }
 
 impl ToolScore {
-    /// Returns the factor for `worth`, which is smaller if little of the request is covered.
-    pub(super) fn share(&self, weights: &RankingWeights) -> f64 {
-        let depends = f64::from(weights.coverage);
+    /// Returns the factor for `terms`, which is smaller if little of the request is covered.
+    pub(super) fn share(&self) -> f64 {
+        let depends = f64::from(weights::COVERAGE);
         1.0 - depends + depends * self.coverage
     }
 
     /// Returns the contribution of the server; 0 for a tool that matches no word itself.
-    pub(super) fn of_server(&self, weights: &RankingWeights) -> f64 {
-        if self.worth > 0.0 { f64::from(weights.server) * self.server } else { 0.0 }
+    pub(super) fn of_server(&self) -> f64 {
+        if self.terms > 0.0 { f64::from(weights::SERVER) * self.server } else { 0.0 }
     }
 
     /// Returns the contribution of the vectors.
-    pub(super) fn of_vectors(&self, weights: &RankingWeights) -> f64 {
+    pub(super) fn of_vectors(&self) -> f64 {
         // Without known words, the vectors alone decide.
-        f64::from(weights.vector) * self.similarity * self.asked.max(1.0)
+        f64::from(weights::VECTOR) * self.similarity * self.asked.max(1.0)
     }
 
-    fn sum(&self, weights: &RankingWeights) -> f64 {
-        self.worth * self.share(weights) + self.of_server(weights) + self.of_vectors(weights)
+    fn sum(&self) -> f64 {
+        self.terms * self.share() + self.of_server() + self.of_vectors()
     }
 }
 
@@ -347,6 +330,6 @@ pub(super) fn confidence(covered: f32, asked: f32) -> f64 {
 
 impl fmt::Debug for SearchIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Index of {} tools of {} servers", self.len(), self.words.servers.len())
+        write!(f, "Index of {} tools of {} servers", self.n_tools(), self.words.servers.len())
     }
 }

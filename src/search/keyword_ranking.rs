@@ -5,10 +5,10 @@ use memchr::memmem::Finder;
 use super::{ScorePart, analyzed_server::AnalyzedTool, bigram_filter::QueryPairs};
 
 /// The score of a word of the query that is the name, is in the name, or is in the description.
-const WORTH: [f64; 3] = [10.0, 5.0, 2.0];
+const SCORES: [f64; 3] = [10.0, 5.0, 2.0];
 
 /// The maximum score of one word, to which the confidence is relative.
-const WORTH_MAX: f64 = 12.0;
+const SCORE_MAX: f64 = 12.0;
 
 /// The maximum number of words of a query.
 const WORDS_MAX: usize = 64;
@@ -42,7 +42,7 @@ impl KeywordQuery {
         tool: &AnalyzedTool,
         mut found: impl FnMut(&str, KeywordHits, f64),
     ) {
-        let [is_name, in_name, in_description] = WORTH;
+        let [is_name, in_name, in_description] = SCORES;
         for Word { text: word, finder, .. } in
             self.0.iter().filter(|word| tool.pairs.may_have(&word.pairs))
         {
@@ -61,7 +61,7 @@ impl KeywordQuery {
     /// Returns the score of all words in `tool`.
     pub(super) fn score(&self, tool: &AnalyzedTool) -> f64 {
         let mut score = 0.0;
-        self.each_in(tool, |_, _, worth| score += worth);
+        self.each_in(tool, |_, _, added| score += added);
         score
     }
 
@@ -90,7 +90,7 @@ impl KeywordQuery {
     pub(super) fn most(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a few words")]
         let n_words = self.0.len() as f64;
-        n_words * WORTH_MAX
+        n_words * SCORE_MAX
     }
 
     /// Returns the confidence for a score, between 0 and 1.

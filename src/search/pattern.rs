@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_grammars_of_grep_are_understood() {
+    fn patterns_in_both_grammars_of_grep_are_understood() {
         for (pattern, text, is_in) in [
             ("create_(issue|pull)", "git/create_issue", true),
             (r"create_\(issue\|pull\)", "git/create_pull", true),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_pattern_is_shown_with_the_place() {
+    fn the_error_of_an_invalid_pattern_shows_the_place_of_the_mistake() {
         let error = SearchPattern::new("list_(issues|pulls").unwrap_err();
 
         assert_eq!(error.code(), "PATTERN_SYNTAX");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_would_take_the_memory_of_all_is_refused() {
+    fn a_pattern_that_needs_too_much_memory_is_refused() {
         for (bomb, code) in [
             ("(a{500}){500}".to_owned(), "PATTERN_TOO_LARGE"),
             ("((((a{99}){99}){99}){99}){99}".to_owned(), "PATTERN_TOO_LARGE"),
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_pattern_or_an_error_that_shows_it(text in "\\PC{0,40}") {
+        fn any_text_is_a_pattern_or_an_error_that_quotes_it(text in "\\PC{0,40}") {
             if let Err(error) = SearchPattern::new(&text) {
                 prop_assert!(!error.to_string().is_empty() && !error.hint().is_empty());
             }

@@ -21,7 +21,7 @@ pub(super) struct PostingLists {
     /// The start of each feature's list, and at the end the number of entries.
     starts: Box<[u32]>,
     entries: Box<[(u32, f32)]>,
-    n_documents: usize,
+    pub(super) n_documents: usize,
 }
 
 impl PostingLists {
@@ -58,11 +58,6 @@ impl PostingLists {
         let list = self.with(feature);
         list.binary_search_by_key(&document, |&(document, _)| document)
             .map_or(0.0, |place| list[place].1)
-    }
-
-    /// Returns the number of documents.
-    pub(super) fn n_documents(&self) -> usize {
-        self.n_documents
     }
 
     /// Returns the rarity of a feature: the Robertson-Sparck Jones weight of BM25, above 0.

@@ -31,6 +31,13 @@ pub struct SearchQuery<'a> {
     pub vector: Option<&'a [f32]>,
 }
 
+impl<'a> SearchQuery<'a> {
+    /// Returns a search of all servers without a vector.
+    pub fn new(text: &'a str, strategy: RankingStrategy, limit: usize) -> Self {
+        Self { text, strategy, limit, server: None, vector: None }
+    }
+}
+
 /// The position of a tool in the input of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolPosition {

@@ -1,8 +1,7 @@
 //! A query as words with their senses.
 
 use super::{
-    ranking_weights::RankingWeights,
-    spelling_correction,
+    ranking_weights as weights, spelling_correction,
     stemmer::Stemmer,
     term_dictionary::TermDictionary,
     tokenizer::{self, TextKind, WordForm},
@@ -33,18 +32,18 @@ pub(super) struct QueryWord {
 
 impl QueryTerms {
     /// Reads a query by words and concepts.
-    pub(super) fn read(text: &str, lexicon: &TermDictionary, weights: &RankingWeights) -> Self {
-        let mut this = Self::by_words(text, lexicon, weights);
+    pub(super) fn read(text: &str, lexicon: &TermDictionary) -> Self {
+        let mut this = Self::by_words(text, lexicon);
         for word in this.words.iter_mut().filter(|word| word.stem.is_none() && !word.is_value) {
             if let Some((stem, number)) = spelling_correction::correct(&word.text, lexicon) {
                 (word.text, word.stem) = (stem.into(), Some(number));
-                word.weight = weights.corrected;
+                word.weight = weights::CORRECTED;
             }
         }
         let numbers: Vec<u32> =
             this.words.iter().map(|word| word.stem.unwrap_or(u32::MAX)).collect();
         lexicon.senses(&numbers, true, |sense| {
-            let share = if sense.n_words == 1 { 1.0 } else { weights.phrase };
+            let share = if sense.n_words == 1 { 1.0 } else { weights::PHRASE };
             for word in &mut this.words[sense.at..sense.at + sense.n_words] {
                 word.stands_for(sense.concept, sense.weight * share);
             }
@@ -53,14 +52,14 @@ impl QueryTerms {
     }
 
     /// Reads a query by words alone.
-    pub(super) fn by_words(text: &str, lexicon: &TermDictionary, weights: &RankingWeights) -> Self {
+    pub(super) fn by_words(text: &str, lexicon: &TermDictionary) -> Self {
         let stems = Stemmer::default();
         let mut found: Vec<QueryWord> = Vec::new();
         let mut is_start = true;
         for piece in tokenizer::beginning(text, tokenizer::TEXT_BYTES_MAX).split_whitespace() {
             let is_name = !is_start && piece.trim_matches(is_mark).starts_with(char::is_uppercase);
             is_start = piece.ends_with(['.', '!', '?', ':', ';']);
-            for (part, weight) in meanings(piece).into_iter().zip([1.0, weights.format]) {
+            for (part, weight) in meanings(piece).into_iter().zip([1.0, weights::FORMAT]) {
                 tokenizer::each(part, TextKind::Prose, |word, form| {
                     let Some(stem) = stems.of(word).filter(|_| found.len() < WORDS_MAX) else {
                         return;
@@ -74,8 +73,8 @@ impl QueryTerms {
                         return;
                     }
                     let weight = match (is_number, is_beside) {
-                        (true, _) => weight * weights.number,
-                        (false, true) => weight * weights.beside,
+                        (true, _) => weight * weights::NUMBER,
+                        (false, true) => weight * weights::BESIDE,
                         (false, false) => weight,
                     };
                     let is_value = is_name || is_number || is_beside;

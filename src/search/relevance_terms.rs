@@ -41,8 +41,8 @@ impl RelevanceTerms {
     /// Returns whether one of the words is in the server's `name` or in its description `about`.
     pub fn are_about(&self, name: &str, about: &str) -> bool {
         let (stems, mut is_found) = (Stemmer::default(), false);
-        for (text, manner) in [(name, TextKind::Name), (about, TextKind::Prose)] {
-            tokenizer::each(text, manner, |word, _| {
+        for (text, kind) in [(name, TextKind::Name), (about, TextKind::Prose)] {
+            tokenizer::each(text, kind, |word, _| {
                 is_found |= stems.of(word).is_some_and(|stem| self.0.contains(&*stem));
             });
         }

@@ -6,7 +6,8 @@ use super::{
     document_builder,
     index::{ToolScore, confidence},
     query_terms::{QueryTerms, QueryWord},
-    term_evidence::{TermEvidence, TermWeight},
+    ranking_weights as weights,
+    term_evidence::TermWeight,
 };
 
 impl SearchIndex {
@@ -17,12 +18,12 @@ impl SearchIndex {
         place: ToolPosition,
         number: u32,
     ) -> (Vec<ScorePart>, f64) {
-        let request =
-            QueryTerms::by_words(query.text, &self.words.lexicon, &self.words.weights).once();
+        let request = QueryTerms::by_words(query.text, &self.words.lexicon).once();
         let words =
-            request.words.iter().map(|word| (word, self.worth(&self.words.of_tools, word, number)));
-        let parts = words.flat_map(|(word, worth)| self.parts_of(word, worth, place, number, 1.0));
-        (parts.collect(), self.words.of_tools.most(&request, &self.words.weights))
+            request.words.iter().map(|word| (word, self.words.of_tools.term_weight(word, number)));
+        let parts =
+            words.flat_map(|(word, weight)| self.parts_of(word, weight, place, number, 1.0));
+        (parts.collect(), self.words.of_tools.most(&request))
     }
 
     /// Returns the parts of a score by words, concepts, server and vectors, and its upper bound.
@@ -32,59 +33,54 @@ impl SearchIndex {
         place: ToolPosition,
         number: u32,
     ) -> (Vec<ScorePart>, f64) {
-        let request = QueryTerms::read(query.text, &self.words.lexicon, &self.words.weights);
+        let request = QueryTerms::read(query.text, &self.words.lexicon);
         let words: Vec<(&QueryWord, TermWeight)> = request
             .words
             .iter()
-            .map(|word| (word, self.worth(&self.words.of_tools, word, number)))
+            .map(|word| (word, self.words.of_tools.term_weight(word, number)))
             .collect();
-        let covered = words.iter().map(|(word, worth)| {
-            self.words.of_tools.word_weight(word, &self.words.weights) * worth.cover
-        });
+        let covered =
+            words.iter().map(|(word, weight)| self.words.of_tools.word_weight(word) * weight.cover);
         let covered: f32 = covered.sum();
         let asked = self.query_weight(&request);
-        let sum = |worth: TermWeight| f64::from(worth.sum(&self.words.weights));
+        let sum = |weight: TermWeight| f64::from(weight.sum());
         let server = u32::try_from(place.server).unwrap_or(u32::MAX);
-        let of_server = |word: &QueryWord| sum(self.worth(&self.words.of_servers, word, server));
+        let of_server = |word: &QueryWord| sum(self.words.of_servers.term_weight(word, server));
         let score = ToolScore {
-            worth: words.iter().map(|&(_, worth)| sum(worth)).sum(),
+            terms: words.iter().map(|&(_, weight)| sum(weight)).sum(),
             coverage: confidence(covered, asked),
             server: request.words.iter().map(of_server).sum(),
             similarity: self.vectors.similar(query.vector).of(number),
             asked: f64::from(asked),
         };
-        let share = score.share(&self.words.weights);
+        let share = score.share();
         let mut parts: Vec<ScorePart> = words
             .into_iter()
-            .flat_map(|(word, worth)| self.parts_of(word, worth, place, number, share))
+            .flat_map(|(word, weight)| self.parts_of(word, weight, place, number, share))
             .collect();
         let whole = [
-            ("what the server is about", score.of_server(&self.words.weights)),
-            ("similarity of vectors", score.of_vectors(&self.words.weights)),
+            ("what the server is about", score.of_server()),
+            ("similarity of vectors", score.of_vectors()),
         ];
         parts.extend(whole.map(|(name, score)| ScorePart { name: name.to_owned(), score }));
         parts.retain(|part| part.score > 0.0);
         (parts, self.most(&request))
     }
 
-    fn worth(&self, evidence: &TermEvidence, word: &QueryWord, document: u32) -> TermWeight {
-        evidence.term_weight(word, document, &self.words.weights)
-    }
-
     /// Returns the parts that a word adds: for itself and for its concept, each split by field.
     fn parts_of(
         &self,
         word: &QueryWord,
-        worth: TermWeight,
+        weight: TermWeight,
         place: ToolPosition,
         number: u32,
         share: f64,
     ) -> Vec<ScorePart> {
-        let (lesser, both) = (worth.itself.min(worth.concept), self.words.weights.both);
+        let (lesser, both) = (weight.itself.min(weight.concept), weights::BOTH);
         let counted = |one: f32, is_larger| if is_larger { one } else { lesser * both };
-        let is_itself = worth.itself >= worth.concept;
-        let itself = counted(worth.itself, is_itself);
-        let concept = counted(worth.concept, !is_itself);
+        let is_itself = weight.itself >= weight.concept;
+        let itself = counted(weight.itself, is_itself);
+        let concept = counted(weight.concept, !is_itself);
         let mut parts = Vec::new();
         if let Some(stem) = word.stem.filter(|_| itself > 0.0) {
             let fields = self.fields_with(place, |words| {
@@ -92,7 +88,7 @@ impl SearchIndex {
             });
             parts.extend(split(&format!("`{}`", word.text), f64::from(itself) * share, &fields));
         }
-        let best = self.words.of_tools.best_concept(word, number, &self.words.weights);
+        let best = self.words.of_tools.best_concept(word, number);
         if let Some(best) = best.filter(|_| concept > 0.0) {
             let fields = self.fields_with(place, |words| {
                 let mut amount = 0.0;
@@ -101,7 +97,7 @@ impl SearchIndex {
                 });
                 amount
             });
-            let name = &self.words.lexicon.concepts()[best as usize];
+            let name = &self.words.lexicon.concepts[best as usize];
             let name = format!("`{}` as `{name}`", word.text);
             parts.extend(split(&name, f64::from(concept) * share, &fields));
         }
@@ -119,7 +115,7 @@ impl SearchIndex {
         let name = document_builder::numbered(&server.name, &numbers);
         document_builder::fields(&server.tools[place.tool], &numbers, &name)
             .map(|(field, words)| {
-                let weight = self.words.lengths.weight(field, words.len(), &self.words.weights);
+                let weight = self.words.lengths.weight(field, words.len());
                 (field, f64::from(weight * amount(&words)))
             })
             .filter(|&(_, amount)| amount > 0.0)

@@ -74,12 +74,12 @@ impl SpellingShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::{Thesaurus, ranking_weights::RankingWeights};
+    use crate::search::Thesaurus;
 
     #[test]
     fn a_misspelt_word_is_read_as_the_nearest_one() {
         let thesaurus = Thesaurus::read("translate, document\nweather, forecast\nfile, find");
-        let lexicon = TermDictionary::new(&thesaurus, &RankingWeights::OURS);
+        let lexicon = TermDictionary::new(&thesaurus);
         let correct = |word| correct(word, &lexicon).map(|(stem, _)| stem);
 
         assert_eq!(correct("documnt"), Some("document"));

@@ -20,9 +20,7 @@ const STOP_WORDS: &str = "\
     currently given able specific particular various certain";
 
 /// A stemmer for English, the language of nearly all definitions.
-pub(super) struct Stemmer {
-    stemmer: rust_stemmers::Stemmer,
-}
+pub(super) struct Stemmer(rust_stemmers::Stemmer);
 
 impl Stemmer {
     /// Returns the stem of a lower-case word, or `None` for one that carries no meaning.
@@ -36,13 +34,13 @@ impl Stemmer {
         if !word.is_ascii() {
             return Some(Cow::Borrowed(word));
         }
-        Some(self.stemmer.stem(word))
+        Some(self.0.stem(word))
     }
 }
 
 impl Default for Stemmer {
     fn default() -> Self {
-        Self { stemmer: rust_stemmers::Stemmer::create(Algorithm::English) }
+        Self(rust_stemmers::Stemmer::create(Algorithm::English))
     }
 }
 

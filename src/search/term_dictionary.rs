@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    Thesaurus, analyzed_server::StemTable, ranking_weights::RankingWeights,
+    Thesaurus, analyzed_server::StemTable, ranking_weights as weights,
     spelling_correction::SpellingShape,
 };
 
@@ -12,10 +12,11 @@ use super::{
 pub(super) struct TermDictionary {
     numbers: HashMap<Arc<str>, u32>,
     /// The stems by number.
-    stems: Vec<Arc<str>>,
+    pub(super) stems: Vec<Arc<str>>,
     /// The shapes of the stems, by number, which rule out most stems in spelling correction.
     shapes: Vec<SpellingShape>,
-    concepts: Arc<[Box<str>]>,
+    /// The names of the concepts, by number.
+    pub(super) concepts: Arc<[Box<str>]>,
     /// The phrases of all concepts, by their first stem.
     phrases: Arc<HashMap<u32, Vec<Phrase>>>,
 }
@@ -41,7 +42,7 @@ pub(super) struct WordSense {
 
 impl TermDictionary {
     /// Numbers the concepts of a thesaurus and the stems that stand for them.
-    pub(super) fn new(thesaurus: &Thesaurus, weights: &RankingWeights) -> Self {
+    pub(super) fn new(thesaurus: &Thesaurus) -> Self {
         let mut senses: HashMap<&[Box<str>], usize> = HashMap::new();
         for entry in thesaurus.concepts.iter().flat_map(|concept| &concept.entries) {
             *senses.entry(&entry.stems).or_default() += 1;
@@ -64,7 +65,7 @@ impl TermDictionary {
                 phrases.entry(*first).or_default().push(Phrase {
                     rest: rest.into(),
                     concept: number,
-                    weight: entry.weight / n_senses.powf(weights.ambiguity),
+                    weight: entry.weight / n_senses.powf(weights::AMBIGUITY),
                     only_asks: entry.only_asks,
                 });
             }
@@ -108,16 +109,6 @@ impl TermDictionary {
     ) -> impl Iterator<Item = (&str, u32)> {
         let wanted = (0..).zip(&self.shapes).filter(move |(_, shape)| is_wanted(shape));
         wanted.map(|(number, _)| (&*self.stems[number as usize], number))
-    }
-
-    /// Returns the number of stems.
-    pub(super) fn n_stems(&self) -> usize {
-        self.stems.len()
-    }
-
-    /// Returns the names of the concepts, by number.
-    pub(super) fn concepts(&self) -> &[Box<str>] {
-        &self.concepts
     }
 
     /// Calls `found` with every sense of `words`; `is_asking` tells a query from a definition.

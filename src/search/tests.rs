@@ -56,7 +56,7 @@ fn places(hits: &[SearchHit]) -> Vec<ToolPosition> {
 }
 
 #[test]
-fn the_plain_ranking_counts_ten_five_and_two() {
+fn the_keyword_ranking_scores_ten_five_and_two() {
     let index = sample();
     let keyword = |text| {
         index.search(&SearchQuery {
@@ -76,7 +76,7 @@ fn the_plain_ranking_counts_ten_five_and_two() {
 }
 
 #[test]
-fn a_tool_is_found_by_what_its_words_mean() {
+fn a_tool_is_found_by_a_synonym_of_its_words() {
     let index = sample();
 
     assert_eq!(places(&index.search(&query("Will it rain tomorrow?")))[0], place(1, 0));
@@ -100,12 +100,12 @@ fn a_query_that_describes_a_tool_is_found_with_high_confidence() {
 }
 
 #[test]
-fn a_misspelt_word_finds_what_was_meant() {
+fn a_misspelt_word_finds_the_tool_with_the_right_word() {
     assert_eq!(places(&sample().search(&query("wheather forcast")))[0], place(1, 0));
 }
 
 #[test]
-fn the_server_speaks_for_its_tools() {
+fn the_words_of_a_server_raise_the_score_of_its_tools() {
     let definition = r#"{"name":"list","description":"Lists items"}"#;
     let index = index(&[
         ("alpha", "About trains", &[definition]),
@@ -147,7 +147,7 @@ fn sample_of_twins() -> SearchIndex {
 }
 
 #[test]
-fn an_operator_says_what_words_mean() {
+fn synonyms_of_the_operator_find_tools() {
     let tools: &[&str] = &[r#"{"name":"zorp","description":"Zorps a case"}"#];
     let groups = [["dossier", "zorp"]];
 
@@ -156,7 +156,7 @@ fn an_operator_says_what_words_mean() {
 }
 
 #[test]
-fn vectors_from_outside_find_what_no_word_does() {
+fn vectors_find_a_tool_that_shares_no_word_with_the_query() {
     let vector = |place: ToolPosition| (place.server == 1).then_some(&[1.0, 0.0][..]);
     let index = new_sample().with_vectors(vector);
 
@@ -196,7 +196,7 @@ fn a_name_with_digits_is_found_in_any_of_its_spellings() {
         ("shape3D", "Turns a solid"),
     ]
     .iter()
-    .map(|(name, said)| json!({ "name": name, "description": said }).to_string())
+    .map(|(name, description)| json!({ "name": name, "description": description }).to_string())
     .collect();
     let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
     let index = index(&[("other", "", &[r#"{"name":"other"}"#]), ("numbers", "", &tools)]);
@@ -282,7 +282,7 @@ fn a_tool_that_is_called_by_its_name_comes_first() {
 }
 
 #[test]
-fn no_server_can_put_itself_before_one_that_is_called_with_its_tool() {
+fn no_server_outranks_a_tool_that_is_called_with_its_servers_name() {
     let boasts = ["github__create_issue", "github/create_issue", "github create_issue"]
         .map(|name| format!(r#"{{"name":"{name}","description":"GitHub: create issue"}}"#));
     let boasts = boasts.each_ref().map(String::as_str);
@@ -311,7 +311,7 @@ fn a_pattern_finds_paths_titles_and_descriptions() {
 }
 
 #[test]
-fn large_and_strange_definitions_have_bounds() {
+fn large_and_malformed_definitions_are_bounded() {
     let long = format!(r#"{{"name":"long","description":"{}"}}"#, "weather word ".repeat(100_000));
     let deep =
         format!(r#"{{"name":"deep","inputSchema":{}1{}}}"#, "[".repeat(500), "]".repeat(500));
@@ -320,7 +320,7 @@ fn large_and_strange_definitions_have_bounds() {
     assert_eq!(places(&index.search(&query("weather"))), [place(0, 0)]);
     assert_eq!(places(&index.search(&query(&"weather ".repeat(20_000)))), [place(0, 0)]);
     let empty = SearchIndex::new(&[], &Thesaurus::embedded());
-    assert!(empty.is_empty() && empty.search(&query("weather")).is_empty());
+    assert!(empty.n_tools() == 0 && empty.search(&query("weather")).is_empty());
 }
 
 const STRATEGIES: [RankingStrategy; 3] =
@@ -376,7 +376,7 @@ proptest! {
     #[test]
     fn any_text_is_a_definition(json in "\\PC{0,200}", about in "\\PC{0,50}") {
         let index = indexed(&[("any", &about, &[&json])], &Thesaurus::default());
-        prop_assert_eq!(index.len(), 1);
+        prop_assert_eq!(index.n_tools(), 1);
         index.search(&query(&about));
     }
 }

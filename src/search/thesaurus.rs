@@ -9,7 +9,6 @@ use std::{
 };
 
 use super::{
-    ranking_weights::RankingWeights,
     stemmer::Stemmer,
     term_dictionary::TermDictionary,
     tokenizer::{self, TextKind, WordForm},
@@ -100,36 +99,26 @@ impl Thesaurus {
 
     /// Returns the numbered concepts and their words.
     pub(super) fn lexicon(&self) -> &TermDictionary {
-        self.lexicon.get_or_init(|| TermDictionary::new(self, &RankingWeights::OURS))
-    }
-
-    /// Returns the number of groups.
-    pub fn len(&self) -> usize {
-        self.concepts.len()
-    }
-
-    /// Returns `true` if there are no groups.
-    pub fn is_empty(&self) -> bool {
-        self.concepts.is_empty()
+        self.lexicon.get_or_init(|| TermDictionary::new(self))
     }
 }
 
 impl fmt::Debug for Thesaurus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Thesaurus of {} groups", self.len())
+        write!(f, "Thesaurus of {} groups", self.concepts.len())
     }
 }
 
 impl SynonymGroup {
     fn read(line: &str, stems: &Stemmer) -> Option<Self> {
-        let (asking, found) = line.split_once('>').unwrap_or(("", line));
+        let (query_only, found) = line.split_once('>').unwrap_or(("", line));
         let read = |text: &str, only_asks| -> Vec<ThesaurusEntry> {
             text.split(',')
                 .filter_map(|entry| ThesaurusEntry::read(entry, only_asks, stems))
                 .collect()
         };
         let mut entries = read(found, false);
-        entries.extend(read(asking, true));
+        entries.extend(read(query_only, true));
         let name = line.split([',', '~', '>']).next().unwrap_or_default().trim();
         (!entries.is_empty()).then(|| Self { name: name.into(), entries })
     }
@@ -184,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_adds_groups_and_what_says_nothing_is_left_out() {
+    fn an_operator_adds_groups_and_groups_without_meaning_are_left_out() {
         let groups = [vec!["ticket", "case"], vec!["alone"], vec!["the", "of"]];
 
-        assert_eq!(Thesaurus::default().with(groups).len(), 1);
+        assert_eq!(Thesaurus::default().with(groups).concepts.len(), 1);
     }
 
     #[test]
-    fn every_entry_of_the_file_says_something_and_no_group_has_it_twice() {
+    fn every_entry_of_the_thesaurus_has_a_meaning_and_stands_once_in_its_group() {
         let stems = Stemmer::default();
         for line in Thesaurus::EMBEDDED.lines() {
             if line.starts_with('#') || line.is_empty() {

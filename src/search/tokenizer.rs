@@ -44,7 +44,7 @@ pub(super) enum WordForm {
 const NUMBER_DIGITS_MIN: usize = 2;
 
 /// Calls `found` with every word of `text`, in order.
-pub(super) fn each(text: &str, manner: TextKind, mut found: impl FnMut(&str, WordForm)) {
+pub(super) fn each(text: &str, kind: TextKind, mut found: impl FnMut(&str, WordForm)) {
     let text = beginning(text, TEXT_BYTES_MAX);
     let (mut rest, mut before) = (text, "");
     while let Some(start) = rest.find(char::is_alphanumeric) {
@@ -52,7 +52,7 @@ pub(super) fn each(text: &str, manner: TextKind, mut found: impl FnMut(&str, Wor
         rest = &rest[start..];
         let end = rest.find(|found: char| !found.is_alphanumeric()).unwrap_or(rest.len());
         let here = &rest[..end];
-        run(here, manner, &mut found);
+        run(here, kind, &mut found);
         // `UTF-8`, `H.264`, `tool_77`: also written as one word.
         let is_joined = matches!(between, "-" | "_" | ".")
             && is_all(before, u8::is_ascii_alphabetic)
@@ -74,9 +74,9 @@ fn is_all(text: &str, is_one: fn(&u8) -> bool) -> bool {
 }
 
 /// Calls `found` with the words of a run of letters and digits.
-fn run(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)) {
+fn run(text: &str, kind: TextKind, found: &mut impl FnMut(&str, WordForm)) {
     if !text.is_ascii() && text.chars().any(is_ideographic) {
-        return ideographs(text, manner, found);
+        return ideographs(text, kind, found);
     }
     if text.len() > WORD_BYTES_MAX {
         return;
@@ -86,14 +86,14 @@ fn run(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)) {
         return found(text, WordForm::Plain);
     }
     if text.contains(char::is_numeric) {
-        return numbered(text, manner, found);
+        return numbered(text, kind, found);
     }
-    letters(text, manner, |word| found(word, WordForm::Plain));
+    letters(text, kind, |word| found(word, WordForm::Plain));
 }
 
 /// Calls `found` with the words of a run of letters.
-fn letters(text: &str, manner: TextKind, mut found: impl FnMut(&str)) {
-    let is_brand = text.starts_with(char::is_uppercase) && manner == TextKind::Prose;
+fn letters(text: &str, kind: TextKind, mut found: impl FnMut(&str)) {
+    let is_brand = text.starts_with(char::is_uppercase) && kind == TextKind::Prose;
     let humps = humps(text);
     if is_brand || humps.len() < 2 {
         return found(&text.to_lowercase());
@@ -101,7 +101,7 @@ fn letters(text: &str, manner: TextKind, mut found: impl FnMut(&str)) {
     for hump in humps.iter().filter(|hump| hump.chars().count() > 1) {
         found(&hump.to_lowercase());
     }
-    if manner == TextKind::Name {
+    if kind == TextKind::Name {
         for pair in humps.windows(2) {
             found(&pair.concat().to_lowercase());
         }
@@ -113,7 +113,7 @@ fn letters(text: &str, manner: TextKind, mut found: impl FnMut(&str)) {
 /// `S3`, `mp3`, `36kr` and `OAuth2` are written as one word, so the whole run is one word. Its
 /// variants are the words of its letters, letters with their number (`S3` of `listS3Buckets`), and
 /// in a name its numbers.
-fn numbered(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)) {
+fn numbered(text: &str, kind: TextKind, found: &mut impl FnMut(&str, WordForm)) {
     found(&text.to_lowercase(), WordForm::Plain);
     let humps = humps(text);
     let is_number = |hump: &str| hump.starts_with(char::is_numeric);
@@ -136,8 +136,8 @@ fn numbered(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)
         rest = behind;
         let n_characters = part.chars().count();
         if !is_number && n_characters > 1 {
-            letters(part, manner, |word| found(word, WordForm::Beside));
-        } else if is_number && n_characters >= NUMBER_DIGITS_MIN && manner == TextKind::Name {
+            letters(part, kind, |word| found(word, WordForm::Beside));
+        } else if is_number && n_characters >= NUMBER_DIGITS_MIN && kind == TextKind::Name {
             found(part, WordForm::Beside);
         }
     }
@@ -166,7 +166,7 @@ fn humps(text: &str) -> Vec<&str> {
 }
 
 /// Calls `found` with each pair of neighbours among ideographs, and with the words between them.
-fn ideographs(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordForm)) {
+fn ideographs(text: &str, kind: TextKind, found: &mut impl FnMut(&str, WordForm)) {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let is_same = |found: char| is_ideographic(found) == is_ideographic(first);
@@ -174,7 +174,7 @@ fn ideographs(text: &str, manner: TextKind, found: &mut impl FnMut(&str, WordFor
         let (part, behind) = rest.split_at(end);
         rest = behind;
         if !is_ideographic(first) {
-            run(part, manner, found);
+            run(part, kind, found);
             continue;
         }
         let borders: Vec<usize> =
@@ -200,14 +200,14 @@ fn is_ideographic(found: char) -> bool {
 mod tests {
     use super::*;
 
-    fn words(text: &str, manner: TextKind) -> Vec<String> {
+    fn words(text: &str, kind: TextKind) -> Vec<String> {
         let mut words = Vec::new();
-        each(text, manner, |word, _| words.push(word.to_owned()));
+        each(text, kind, |word, _| words.push(word.to_owned()));
         words
     }
 
     #[test]
-    fn names_fall_into_their_parts() {
+    fn compound_names_are_split_into_their_parts() {
         let words = |text| words(text, TextKind::Name);
         assert_eq!(words("create_issue-comment"), ["create", "issue", "comment"]);
         assert_eq!(words("createIssue"), ["create", "issue", "createissue"]);
@@ -240,9 +240,9 @@ mod tests {
             ("查询12306车票", TextKind::Name, &["查询", "12306", "车票"], &[]),
             ("10-4, 2020-10", TextKind::Prose, &["10", "4", "2020", "10"], &[]),
         ];
-        for (text, manner, plain, beside) in cases {
+        for (text, kind, plain, beside) in cases {
             let mut found = [Vec::new(), Vec::new()];
-            each(text, manner, |word, form| {
+            each(text, kind, |word, form| {
                 found[usize::from(form == WordForm::Beside)].push(word.to_owned());
             });
             assert_eq!(found[0], plain, "{text}");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_spaces_falls_into_pairs() {
+    fn text_without_spaces_is_split_into_pairs() {
         let words = |text| words(text, TextKind::Prose);
         assert_eq!(words("获取天气"), ["获取", "取天", "天气"]);
         assert_eq!(words("查询12306车票"), ["查询", "12306", "车票"]);

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_vectors_of_one_length_that_are_sound_are_similar_to_anything() {
+    fn only_valid_vectors_of_one_length_have_a_similarity() {
         let tools: [Option<&[f32]>; 5] =
             [Some(&[3.0, 0.0]), None, Some(&[1.0]), Some(&[f32::NAN, 1.0]), Some(&[-1.0, 1.0])];
         let vectors = ToolVectors::of(tools.into_iter());

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_come_out_in_order_and_of_equal_ones_the_first() {
+    fn the_best_tools_come_in_order_and_of_equal_tools_the_first() {
         let mut best = TopTools::new(3);
         for (number, score) in [(4, 1.0), (3, 2.0), (0, 0.0), (2, 1.0), (1, 2.0), (5, 3.0)] {
             best.insert(number, score);

@@ -11,7 +11,7 @@ use crate::{config::defaults, protocol::ByteChunks};
 /// The events of one answer, and the position of the reader.
 #[derive(Debug)]
 pub(super) struct Backlog {
-    life: u32,
+    epoch: u32,
     /// The number of the last event.
     last: u64,
     /// The number of the last event that was read.
@@ -39,7 +39,7 @@ pub(super) enum BacklogRead {
 impl Backlog {
     pub(super) fn new() -> Self {
         Self {
-            life: EventId::new_life(),
+            epoch: EventId::new_epoch(),
             last: 0,
             read: 0,
             kept: VecDeque::new(),
@@ -105,7 +105,7 @@ impl Backlog {
 
     /// Returns whether an event belongs to this answer.
     pub(super) fn has(&self, id: EventId) -> bool {
-        id.life == self.life
+        id.epoch == self.epoch
     }
 
     /// Begins to read after the event `number`, or at the first kept event. Returns the number of
@@ -126,7 +126,7 @@ impl Backlog {
 
     /// Returns the id of the last event that was read.
     pub(super) fn position(&self) -> EventId {
-        EventId { life: self.life, number: self.read }
+        EventId { epoch: self.epoch, number: self.read }
     }
 
     /// Reads the next event.
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_broke_is_read_again_from_any_event_on() {
+    fn a_broken_stream_resumes_after_any_kept_event() {
         let mut backlog = Backlog::new();
         let first = backlog.open(0);
         let beginning = backlog.position();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_was_cut_off_reads_the_rest_when_it_returns() {
+    fn a_disconnected_client_reads_the_rest_when_it_returns() {
         let mut backlog = Backlog::new();
         let first = backlog.open(0);
         backlog.push(pieces("a"));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_it_is_finished_and_read() {
+    fn an_answer_ends_when_it_is_complete_and_read() {
         let mut backlog = Backlog::new();
         let reader = backlog.open(0);
         assert_eq!(text(backlog.next(reader)), "nothing");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_comes_back_after_the_last_event_has_got_it() {
+    fn only_a_client_that_resumes_after_the_last_event_has_received_it() {
         let mut backlog = Backlog::new();
         let reader = backlog.open(0);
         backlog.open(0);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_events_and_for_so_many_bytes() {
+    fn a_backlog_is_bounded_by_events_and_by_bytes() {
         let mut many = Backlog::new();
         while many.has_room() {
             many.push(pieces("x"));
@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_unread_message_is_never_lost(
+        fn a_backlog_never_loses_an_unread_event(
             steps in prop::collection::vec((0..6u8, 8..defaults::UNREAD_BYTES), 1..60),
         ) {
             let mut backlog = Backlog::new();

@@ -40,10 +40,8 @@ impl SessionRegistry {
             }
         }
         let slots = self.pool.slots();
-        let meant = slots.values().filter(|slot| session.scope.covers(slot.name()));
-        let told = meant
-            .map(|slot| slot.set_demand(session.owner(), || self.client_demand(slot, session)));
-        futures_util::future::join_all(told).await;
+        let covered = slots.values().filter(|slot| session.scope.covers(slot.name()));
+        futures_util::future::join_all(covered.map(|slot| self.reconcile(session, slot))).await;
     }
 
     /// Subscribes a client to a resource of a server. Cancel safe: the subscription is still made.
@@ -60,21 +58,18 @@ impl SessionRegistry {
         let watched = (slot.name().clone(), uri.to_owned());
         {
             let mut memory = session.memory();
-            if memory.watched.len() >= defaults::WATCHED_MAX && !memory.watched.contains(&watched) {
+            if memory.watched.len() >= defaults::SUBSCRIPTIONS_MAX
+                && !memory.watched.contains(&watched)
+            {
                 return Err(WatchRefusal::Full);
             }
             memory.watched.insert(watched.clone());
         }
-        let owner = session.owner();
-        slot.set_demand(owner, || self.client_demand(slot, session)).await;
-        match slot.refusal(owner, uri) {
-            None => Ok(()),
-            Some(error) => {
-                session.memory().watched.remove(&watched);
-                slot.set_demand(owner, || self.client_demand(slot, session)).await;
-                Err(WatchRefusal::ByServer(error))
-            }
-        }
+        self.reconcile(session, slot).await;
+        let Some(error) = slot.refusal(session.owner(), uri) else { return Ok(()) };
+        session.memory().watched.remove(&watched);
+        self.reconcile(session, slot).await;
+        Err(WatchRefusal::ByServer(error))
     }
 
     /// Subscribes a client to resources of a server. Returns those that the server has not refused
@@ -90,16 +85,16 @@ impl SessionRegistry {
         {
             let mut memory = session.memory();
             for uri in uris {
-                if memory.watched.len() < defaults::WATCHED_MAX {
+                if memory.watched.len() < defaults::SUBSCRIPTIONS_MAX {
                     memory.watched.insert(watched(uri));
                     accepted.push(uri.clone());
                 }
             }
         }
         let owner = session.owner();
-        let settling = self.reconcile(session, slot);
-        let _goes_on_in_the_background =
-            time::timeout(defaults::SUBSCRIBE_PATIENCE, settling).await;
+        let reconciling = self.reconcile(session, slot);
+        // After the timeout, the pool continues in the background.
+        let _timed_out = time::timeout(defaults::SUBSCRIBE_TIMEOUT, reconciling).await;
         let n_accepted = accepted.len();
         accepted.retain(|uri| {
             let is_refused = slot.refusal(owner, uri).is_some();
@@ -118,7 +113,7 @@ impl SessionRegistry {
     /// Ends a client's subscription to a resource. Cancel safe: the subscription still ends.
     pub async fn unwatch(&self, session: &Session, slot: &ServerSlot, uri: &str) {
         session.memory().watched.remove(&(slot.name().clone(), uri.to_owned()));
-        slot.set_demand(session.owner(), || self.client_demand(slot, session)).await;
+        self.reconcile(session, slot).await;
     }
 
     /// Sends the clients' demand to servers whose declaration has changed.
@@ -127,29 +122,31 @@ impl SessionRegistry {
             if slot.is_per_session() {
                 let sessions: Vec<_> = self.read().values().cloned().collect();
                 for session in sessions.iter().filter(|found| found.scope.covers(slot.name())) {
-                    slot.set_demand_in_background(session.owner(), || session.wants(slot.name()));
+                    slot.set_demand_in_background(session.owner(), || {
+                        session.demand_on(slot.name())
+                    });
                 }
             } else {
-                slot.set_demand_in_background(None, || self.wanted_of(slot));
+                slot.set_demand_in_background(None, || self.shared_demand(slot));
             }
         }
     }
 
     /// Returns the demand of all clients that share the connection of `session` to the server.
     pub(super) fn client_demand(&self, slot: &ServerSlot, session: &Session) -> ClientDemand {
-        if slot.is_per_session() {
-            return session.wants(slot.name());
+        match slot.is_per_session() {
+            true => session.demand_on(slot.name()),
+            false => self.shared_demand(slot),
         }
-        self.wanted_of(slot)
     }
 
     /// Returns the demand of all clients on a server that they share.
-    pub(super) fn wanted_of(&self, slot: &ServerSlot) -> ClientDemand {
+    pub(super) fn shared_demand(&self, slot: &ServerSlot) -> ClientDemand {
         let mut all = ClientDemand::default();
         for session in self.read().values().filter(|session| session.scope.covers(slot.name())) {
-            let wants = session.wants(slot.name());
-            all.level = all.level.into_iter().chain(wants.level).min();
-            all.uris.extend(wants.uris);
+            let demand = session.demand_on(slot.name());
+            all.level = all.level.into_iter().chain(demand.level).min();
+            all.uris.extend(demand.uris);
         }
         all
     }

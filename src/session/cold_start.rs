@@ -20,13 +20,13 @@ pub(super) struct ColdStart<K, V> {
     cold_until: Option<Duration>,
     /// The time of the last notice of each key in this cold start. The value keeps its session
     /// alive, so that no other session gets the same key.
-    told: HashMap<K, (Duration, V)>,
+    sent: HashMap<K, (Duration, V)>,
     gathered: HashMap<K, V>,
 }
 
 impl<K, V> Default for ColdStart<K, V> {
     fn default() -> Self {
-        Self { cold_until: None, told: HashMap::new(), gathered: HashMap::new() }
+        Self { cold_until: None, sent: HashMap::new(), gathered: HashMap::new() }
     }
 }
 
@@ -45,22 +45,22 @@ impl<K: Clone + Eq + Hash, V: Clone> ColdStart<K, V> {
         if self.cold_until.is_none() {
             return Some(value);
         }
-        if self.told.contains_key(&key) {
+        if self.sent.contains_key(&key) {
             self.gathered.insert(key, value);
             return None;
         }
-        self.told.insert(key, (now, value.clone()));
+        self.sent.insert(key, (now, value.clone()));
         Some(value)
     }
 
     /// Removes and returns the gathered values that must be sent now.
     pub(super) fn take(&mut self, now: Duration) -> Vec<V> {
         if self.cold_until.is_none() {
-            self.told.clear();
+            self.sent.clear();
             return self.gathered.drain().map(|(_, value)| value).collect();
         }
-        let told = &mut self.told;
-        let due = self.gathered.extract_if(|key, _| match told.get_mut(key) {
+        let sent = &mut self.sent;
+        let due = self.gathered.extract_if(|key, _| match sent.get_mut(key) {
             Some((last, _)) if now < *last + defaults::COLD_START_MAX => false,
             Some((last, _)) => {
                 *last = now;
@@ -85,40 +85,40 @@ mod tests {
 
     /// Returns the times of the notices, in milliseconds. Servers connect at the times in
     /// `arrivals`, and others are starting until `end`.
-    fn told(arrivals: &[u64], end: u64) -> Vec<u64> {
+    fn sent_at(arrivals: &[u64], end: u64) -> Vec<u64> {
         let mut start = ColdStart::<char, ()>::default();
-        let mut told = Vec::new();
+        let mut sent_at = Vec::new();
         for now in (0..120_000).step_by(50) {
             let at = Duration::from_millis(now);
             start.observe(now < end, at);
-            let is_told = !start.take(at).is_empty()
+            let is_sent = !start.take(at).is_empty()
                 | (arrivals.contains(&now) && start.hold_or_send('a', (), at).is_some());
-            told.extend(is_told.then_some(now));
+            sent_at.extend(is_sent.then_some(now));
         }
-        told
+        sent_at
     }
 
     #[test]
-    fn a_start_is_told_when_the_first_are_there_and_when_all_are() {
+    fn a_cold_start_sends_one_notice_at_its_first_connection_and_one_at_its_end() {
         let arrivals: Vec<u64> = (500..15_000).step_by(250).collect();
-        assert_eq!(told(&arrivals, 15_000), [500, 15_950]);
+        assert_eq!(sent_at(&arrivals, 15_000), [500, 15_950]);
     }
 
     #[test]
-    fn one_that_does_not_come_keeps_the_others_back_for_no_longer_than_the_limit() {
+    fn a_server_that_never_connects_delays_notices_no_longer_than_the_limit() {
         let limit = u64::try_from(defaults::COLD_START_MAX.as_millis()).expect("small");
         let end = 3 * limit;
-        assert_eq!(told(&[500, 1000, limit + 600], end), [500, 500 + limit, 500 + 2 * limit]);
+        assert_eq!(sent_at(&[500, 1000, limit + 600], end), [500, 500 + limit, 500 + 2 * limit]);
     }
 
     #[test]
-    fn without_a_start_everything_is_told_at_once() {
-        assert_eq!(told(&[500, 700, 900], 0), [500, 700, 900]);
-        assert_eq!(told(&[500, 3000, 3050], 1000), [500, 3000, 3050]);
+    fn notices_are_sent_at_once_outside_a_cold_start() {
+        assert_eq!(sent_at(&[500, 700, 900], 0), [500, 700, 900]);
+        assert_eq!(sent_at(&[500, 3000, 3050], 1000), [500, 3000, 3050]);
     }
 
     #[test]
-    fn each_key_is_told_by_itself_and_the_last_value_counts() {
+    fn each_key_has_its_own_notices_during_a_cold_start_and_the_last_value_counts() {
         let mut start = ColdStart::default();
         start.observe(true, SECOND);
         assert_eq!(start.hold_or_send('a', 1, SECOND), Some(1));

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_said_once_at_the_end_of_the_window_that_it_began() {
+    fn a_burst_is_sent_once_at_the_end_of_its_window() {
         let mut debounce = Debounce::new(WINDOW);
         for n in 0..50 {
             debounce.hold('a', n, ms(n));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn another_window_is_for_what_comes_after_it() {
+    fn a_changed_window_applies_to_later_values() {
         let mut debounce = Debounce::new(WINDOW);
         debounce.hold('a', 0, ms(0));
         debounce.set_window(ms(10));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_has_a_window_of_its_own_and_they_end_in_their_order() {
+    fn each_key_has_its_own_window_and_windows_end_in_order() {
         let mut debounce = Debounce::new(WINDOW);
         for (key, at) in [('b', 0), ('a', 0), ('c', 50), ('b', 60)] {
             debounce.hold(key, at, ms(at));
@@ -104,17 +104,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_said_twice_in_a_window_and_everything_within_one(
+        fn each_key_is_sent_once_per_window_and_never_later(
             steps in prop::collection::vec((0..4_u8, 0..60_u64), 1..200)
         ) {
             let mut debounce = Debounce::new(WINDOW);
-            let (mut now, mut said, mut waits) = (Duration::ZERO, HashMap::new(), HashMap::new());
+            let (mut now, mut sent, mut waits) = (Duration::ZERO, HashMap::new(), HashMap::new());
             for (key, pause) in steps {
                 let until = now + ms(pause);
                 // Like a driver, which wakes at the end of each window.
                 while let Some(ends) = debounce.next_end().filter(|ends| *ends <= until) {
                     while let Some((key, ())) = debounce.take(ends) {
-                        let before = said.insert(key, ends);
+                        let before = sent.insert(key, ends);
                         prop_assert!(before.is_none_or(|before| ends >= before + WINDOW));
                         prop_assert_eq!(waits.remove(&key), Some(ends));
                     }

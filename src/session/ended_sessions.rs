@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ones_are_remembered() {
+    fn the_most_recently_ended_sessions_are_remembered() {
         let mut ended = EndedSessions::default();
         let max = defaults::SESSIONS_ENDED_MAX as u128;
         assert!(ended.add(0) && !ended.add(0), "once");

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::{ServerScope, Session, SessionRegistry, SessionScope};
+use super::{ServerScope, Session, SessionKind, SessionRegistry};
 use crate::{
     capacity_holder::Holder,
     connection::SessionOwner,
@@ -32,19 +32,19 @@ impl SessionRegistry {
         let number = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         // No header value can contain a NUL byte.
         let key: Arc<str> = format!("\0{number}").into();
-        let session = Session::new(SessionScope::Passing, scope, Holder::SERVICE);
+        let session = Session::new(SessionKind::Ephemeral, scope, Holder::SERVICE);
         if level.is_some() {
             session.memory().level = level;
             self.n_levels.fetch_add(1, Ordering::Relaxed);
         }
         let session = Arc::new(session);
-        self.n_passing.fetch_add(1, Ordering::Relaxed);
+        self.n_ephemeral.fetch_add(1, Ordering::Relaxed);
         self.write().insert(Arc::clone(&key), Arc::clone(&session));
         EphemeralSession { sessions: Arc::clone(self), session, key }
     }
 
     /// Returns a client with a unique owner and these capabilities, JSON text.
-    pub fn guest(&self, capabilities: &str) -> OneShotClient {
+    pub fn one_shot_client(&self, capabilities: &str) -> OneShotClient {
         let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         OneShotClient::new(Arc::clone(&self.pool), SessionOwner::new(key, capabilities))
     }
@@ -65,8 +65,8 @@ impl EphemeralSession {
 
 impl Drop for EphemeralSession {
     fn drop(&mut self) {
-        self.sessions.forget(&self.key);
-        self.sessions.n_passing.fetch_sub(1, Ordering::Relaxed);
+        self.sessions.remove(&self.key);
+        self.sessions.n_ephemeral.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

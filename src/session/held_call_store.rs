@@ -7,17 +7,16 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::{
-    sync::Notify,
-    time::{self, Instant},
-};
+use tokio::{sync::Notify, time::Instant};
 
 use super::{
     SessionRegistry,
     held_calls::{HeldCallError, HeldCalls},
+    sleep_until,
 };
 use crate::{
     call::{CallError, Exchange, InputRefusal},
+    config::defaults,
     connection::ServerRequest,
     era::{self, InputRequired, TranslationError},
     protocol::{Message, jsonrpc::MessagePart},
@@ -28,7 +27,7 @@ use crate::{
 const KEY: &str = "question";
 
 /// A call whose server waits for its client.
-struct Held {
+struct HeldCall {
     exchange: Box<Exchange>,
     question: ServerRequest,
 }
@@ -36,7 +35,7 @@ struct Held {
 /// All held calls.
 #[derive(Default)]
 pub(super) struct HeldCallStore {
-    parked: Mutex<HeldCalls<Held>>,
+    calls: Mutex<HeldCalls<HeldCall>>,
     more: Notify,
 }
 
@@ -57,31 +56,27 @@ pub enum ResumeOutcome {
 }
 
 impl HeldCallStore {
-    fn parked(&self) -> MutexGuard<'_, HeldCalls<Held>> {
+    fn calls(&self) -> MutexGuard<'_, HeldCalls<HeldCall>> {
         // Held only for statements on plain data.
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Drops the calls whose clients do not come back in time. Runs forever.
     pub(super) async fn run_expiry(&self) -> Infallible {
         loop {
             let more = self.more.notified();
-            let next = self.parked().next_expiry();
-            let expiry = async {
-                match next {
-                    Some(next) => time::sleep_until(next).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let next = self.calls().next_expiry();
             tokio::select! {
                 () = more => continue,
-                () = expiry => {}
+                () = sleep_until(next) => {}
             }
-            let expired = self.parked().expired(Instant::now());
+            let expired = self.calls().expired(Instant::now());
             if !expired.is_empty() {
                 tracing::info!(
                     n_calls = expired.len(),
-                    "calls whose clients did not come back are given up"
+                    "{} held calls ended: their clients did not answer the servers' questions within {} s",
+                    expired.len(),
+                    defaults::INPUT_TIMEOUT.as_secs()
                 );
             }
         }
@@ -89,30 +84,31 @@ impl HeldCallStore {
 
     /// Drops all held calls.
     pub(super) fn clear(&self) {
-        let all = self.parked().clear();
+        let all = self.calls().clear();
         // Without the lock, because the drop notifies the servers.
         drop(all);
     }
 
     /// Ends the calls to `servers`, because no client can continue them.
     pub(super) fn withdraw(&self, servers: &[ServerName]) {
-        let all = self.parked().take_by_server(servers);
+        let all = self.calls().take_by_server(servers);
         // Without the lock, because this notifies the servers.
-        all.into_iter().for_each(|held| held.question.withdraw());
+        all.into_iter().for_each(|call| call.question.withdraw());
     }
 
-    fn put(&self, held: Held) -> Result<String, CallError> {
-        held.exchange.pause();
-        let server = held.exchange.server().clone();
-        let digest = held.exchange.digest();
-        let question = held.question.message().clone();
-        let server_max = held.exchange.held_max();
-        let put = self.parked().insert(server.clone(), server_max, digest, held, Instant::now());
+    fn insert(&self, call: HeldCall) -> Result<String, CallError> {
+        call.exchange.pause();
+        let server = call.exchange.server().clone();
+        let digest = call.exchange.digest();
+        let question = call.question.message().clone();
+        let server_max = call.exchange.held_max();
+        let held = self.calls().insert(server.clone(), server_max, digest, call, Instant::now());
         // A call without room ends here: its server gets a refusal and a cancellation.
-        let full = |_| CallError::Unanswered { server: server.clone(), source: InputRefusal::Full };
-        let (state, gone) = put.map_err(full)?;
-        if gone.is_some() {
-            tracing::info!(mcp_server = %server, "a call whose client did not come back made room");
+        let full =
+            |_| CallError::Unanswered { server: server.clone(), source: InputRefusal::TooManyHeld };
+        let (state, dropped) = held.map_err(full)?;
+        if dropped.is_some() {
+            tracing::info!(mcp_server = %server, "server `{server}`: its oldest held call was dropped to make room for a new one: the client has not answered the server's question");
         }
         self.more.notify_one();
         let state = Some(serde_json::Value::from(state).to_string());
@@ -131,7 +127,7 @@ impl SessionRegistry {
         exchange: Box<Exchange>,
         question: ServerRequest,
     ) -> Result<String, CallError> {
-        self.shelf.put(Held { exchange, question })
+        self.held_calls.insert(HeldCall { exchange, question })
     }
 
     /// Continues the held call that a request to `server` refers to.
@@ -150,12 +146,13 @@ impl SessionRegistry {
         retry: &Message,
     ) -> Result<ResumeOutcome, CallError> {
         let state = retry.string(MessagePart::RequestState);
-        let Some(state) = state.filter(|state| self.shelf.parked().is_known_state(state)) else {
+        let Some(state) = state.filter(|state| self.held_calls.calls().is_known_state(state))
+        else {
             return Ok(ResumeOutcome::Foreign);
         };
         let now = Instant::now();
-        let taken = self.shelf.parked().take(&state, server, &era::digest(retry), now);
-        let (Held { mut exchange, question }, since) = taken.map_err(|missed| {
+        let taken = self.held_calls.calls().take(&state, server, &era::digest(retry), now);
+        let (HeldCall { mut exchange, question }, since) = taken.map_err(|missed| {
             let source = match missed {
                 HeldCallError::Unknown => TranslationError::UnknownState,
                 HeldCallError::OtherRequest => TranslationError::OtherRequest,

@@ -22,7 +22,7 @@ pub(super) type RequestDigest = [u8; 32];
 #[derive(Debug)]
 pub(super) struct HeldCalls<T> {
     /// The prefix of all states of this process. A server may be another metamcp.
-    form: String,
+    prefix: String,
     held: HashMap<Uuid, Entry<T>>,
 }
 
@@ -45,15 +45,15 @@ pub(super) enum HeldCallError {
 
 impl<T> Default for HeldCalls<T> {
     fn default() -> Self {
-        let form = format!("metamcp.held.{}.", Uuid::new_v4().simple());
-        Self { form, held: HashMap::new() }
+        let prefix = format!("metamcp.held.{}.", Uuid::new_v4().simple());
+        Self { prefix, held: HashMap::new() }
     }
 }
 
 impl<T> HeldCalls<T> {
     /// Returns whether this process issued `state`.
     pub(super) fn is_known_state(&self, state: &str) -> bool {
-        state.starts_with(&self.form)
+        state.starts_with(&self.prefix)
     }
 
     /// Holds a call to `server`, and returns the state for its client. Returns the call as an error
@@ -70,13 +70,13 @@ impl<T> HeldCalls<T> {
         let of_server = || self.held.iter().filter(|(_, entry)| entry.server == server);
         let oldest = of_server().min_by_key(|(_, entry)| entry.since).map(|(number, _)| *number);
         let oldest = oldest.filter(|_| of_server().count() >= server_max);
-        let gone = oldest.and_then(|oldest| self.held.remove(&oldest)).map(|entry| entry.held);
-        if self.held.len() >= defaults::PARKED_MAX {
+        let dropped = oldest.and_then(|oldest| self.held.remove(&oldest)).map(|entry| entry.held);
+        if self.held.len() >= defaults::HELD_CALLS_MAX {
             return Err(held);
         }
         let number = Uuid::new_v4();
         self.held.insert(number, Entry { server, digest, since: now, held });
-        Ok((format!("{}{}", self.form, number.simple()), gone))
+        Ok((format!("{}{}", self.prefix, number.simple()), dropped))
     }
 
     /// Removes the call that a request to `server` continues. Returns it and the time since it is
@@ -88,9 +88,10 @@ impl<T> HeldCalls<T> {
         digest: &RequestDigest,
         now: Instant,
     ) -> Result<(T, Instant), HeldCallError> {
-        let number = state.strip_prefix(&self.form).and_then(|number| Uuid::try_parse(number).ok());
+        let number =
+            state.strip_prefix(&self.prefix).and_then(|number| Uuid::try_parse(number).ok());
         let number = number.ok_or(HeldCallError::Unknown)?;
-        let entry = self.held.get(&number).filter(|entry| !entry.is_over(now));
+        let entry = self.held.get(&number).filter(|entry| !entry.is_expired(now));
         let entry = entry.ok_or(HeldCallError::Unknown)?;
         if entry.server != *server || entry.digest != *digest {
             return Err(HeldCallError::OtherRequest);
@@ -103,7 +104,10 @@ impl<T> HeldCalls<T> {
 
     /// Removes the expired calls.
     pub(super) fn expired(&mut self, now: Instant) -> Vec<T> {
-        self.held.extract_if(|_, entry| entry.is_over(now)).map(|(_, entry)| entry.held).collect()
+        self.held
+            .extract_if(|_, entry| entry.is_expired(now))
+            .map(|(_, entry)| entry.held)
+            .collect()
     }
 
     /// Removes the calls to `servers`.
@@ -124,7 +128,7 @@ impl<T> HeldCalls<T> {
 }
 
 impl<T> Entry<T> {
-    fn is_over(&self, now: Instant) -> bool {
+    fn is_expired(&self, now: Instant) -> bool {
         now >= self.since + defaults::INPUT_TIMEOUT
     }
 }
@@ -142,27 +146,25 @@ mod tests {
     }
 
     #[test]
-    fn removing_a_server_takes_out_all_its_held_calls() {
+    fn removing_a_server_ends_all_its_held_calls() {
         let now = Instant::now();
-        let mut parked = HeldCalls::default();
+        let mut calls = HeldCalls::default();
         for (name, held) in [("a", 1), ("b", 2), ("a", 3)] {
-            parked.insert(server(name), 9, DIGEST, held, now).expect("room");
+            calls.insert(server(name), 9, DIGEST, held, now).expect("room");
         }
-        let mut taken = parked.take_by_server(&[server("a"), server("c")]);
+        let mut taken = calls.take_by_server(&[server("a"), server("c")]);
         taken.sort_unstable();
-        assert_eq!((taken, parked.clear()), (vec![1, 3], vec![2]));
+        assert_eq!((taken, calls.clear()), (vec![1, 3], vec![2]));
     }
 
     #[test]
-    fn a_call_is_gone_on_with_once_by_the_same_request() {
+    fn a_held_call_continues_once_and_only_by_the_same_request() {
         let now = Instant::now();
-        let mut parked = HeldCalls::default();
-        let state = parked.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
-        assert!(
-            parked.is_known_state(&state) && !HeldCalls::<()>::default().is_known_state(&state)
-        );
+        let mut calls = HeldCalls::default();
+        let state = calls.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
+        assert!(calls.is_known_state(&state) && !HeldCalls::<()>::default().is_known_state(&state));
 
-        let mut take = |state: &str, name, digest| parked.take(state, &server(name), digest, now);
+        let mut take = |state: &str, name, digest| calls.take(state, &server(name), digest, now);
         assert_eq!(take(&state, "b", &DIGEST), Err(HeldCallError::OtherRequest), "another server");
         assert_eq!(
             take(&state, "a", &[8; 32]),
@@ -174,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_was_altered_stands_for_nothing() {
+    fn an_altered_request_state_is_unknown() {
         let now = Instant::now();
-        let mut parked = HeldCalls::default();
-        let state = parked.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
+        let mut calls = HeldCalls::default();
+        let state = calls.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
         for altered in ["", "x", &state[..state.len() - 1], &state[1..], &format!("{state}0")] {
             assert_eq!(
-                parked.take(altered, &server("a"), &DIGEST, now),
+                calls.take(altered, &server("a"), &DIGEST, now),
                 Err(HeldCallError::Unknown)
             );
         }
@@ -189,34 +191,34 @@ mod tests {
     #[test]
     fn a_held_call_expires_after_the_input_timeout() {
         let now = Instant::now();
-        let mut parked = HeldCalls::default();
-        let state = parked.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
+        let mut calls = HeldCalls::default();
+        let state = calls.insert(server("a"), 9, DIGEST, "held", now).expect("room").0;
         let end = now + defaults::INPUT_TIMEOUT;
-        assert_eq!(parked.next_expiry(), Some(end));
-        assert!(parked.expired(now).is_empty());
-        assert_eq!(parked.take(&state, &server("a"), &DIGEST, end), Err(HeldCallError::Unknown));
-        assert_eq!(parked.expired(end), ["held"]);
-        assert_eq!(parked.next_expiry(), None);
+        assert_eq!(calls.next_expiry(), Some(end));
+        assert!(calls.expired(now).is_empty());
+        assert_eq!(calls.take(&state, &server("a"), &DIGEST, end), Err(HeldCallError::Unknown));
+        assert_eq!(calls.expired(end), ["held"]);
+        assert_eq!(calls.next_expiry(), None);
     }
 
     #[test]
-    fn only_so_many_are_held() {
+    fn the_number_of_held_calls_is_bounded() {
         let now = Instant::now();
-        let mut parked = HeldCalls::default();
-        for _ in 0..defaults::PARKED_MAX {
-            parked.insert(server("a"), usize::MAX, DIGEST, (), now).expect("room");
+        let mut calls = HeldCalls::default();
+        for _ in 0..defaults::HELD_CALLS_MAX {
+            calls.insert(server("a"), usize::MAX, DIGEST, (), now).expect("room");
         }
-        assert!(parked.insert(server("a"), usize::MAX, DIGEST, (), now).is_err());
-        assert_eq!(parked.clear().len(), defaults::PARKED_MAX);
+        assert!(calls.insert(server("a"), usize::MAX, DIGEST, (), now).is_err());
+        assert_eq!(calls.clear().len(), defaults::HELD_CALLS_MAX);
     }
 
     #[test]
     fn the_longest_held_call_of_a_server_makes_room_for_a_new_one() {
         let now = Instant::now();
-        let mut parked = HeldCalls::default();
+        let mut calls = HeldCalls::default();
         let mut put = |name, held, age| {
             let since = now + Duration::from_secs(age);
-            parked.insert(server(name), 2, DIGEST, held, since).expect("room").1
+            calls.insert(server(name), 2, DIGEST, held, since).expect("room").1
         };
         assert_eq!(put("a", "second", 2), None);
         assert_eq!(put("a", "first", 1), None);

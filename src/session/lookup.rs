@@ -7,7 +7,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{ServerScope, Session, SessionRegistry, SessionScope, SessionTicket};
+use super::{ServerScope, Session, SessionKind, SessionRegistry, SessionTicket};
 use crate::{
     capacity_holder::Holder,
     config::{SessionMode, defaults},
@@ -22,17 +22,17 @@ pub enum SessionLookupError {
     #[error("the request has no session id")]
     Missing,
     /// The id was not issued by metamcp, or the session has ended or expired.
-    #[error("the session is not known, or has ended")]
+    #[error("the session is unknown, or has ended")]
     Unknown,
 }
 
 impl SessionRegistry {
-    /// Opens a session for a client that requests protocol version `asked` and declares these
+    /// Opens a session for a client that requests protocol version `requested` and declares these
     /// capabilities, JSON text. It belongs to the account of `holder`.
     pub fn open(
         &self,
         scope: ServerScope,
-        asked: Option<&str>,
+        requested: Option<&str>,
         capabilities: &str,
         holder: Holder,
     ) -> Arc<Session> {
@@ -41,8 +41,8 @@ impl SessionRegistry {
         }
         // Capabilities must be an object.
         let capabilities = if capabilities.starts_with('{') { capabilities } else { "{}" };
-        let version = version::negotiate(asked);
-        let id = self.seal.issue(&SessionTicket::new(unix_now(), version, capabilities));
+        let version = version::negotiate(requested);
+        let id = self.signer.issue(&SessionTicket::new(unix_now(), version, capabilities));
         self.insert(id.into(), scope, Some(version), capabilities, holder)
     }
 
@@ -82,7 +82,7 @@ impl SessionRegistry {
                 let session = self.insert(id.into(), scope(), Some(version), capabilities, holder);
                 // The client may have ended the session meanwhile.
                 if is_strict && self.has_ended(&ticket) {
-                    self.forget(id);
+                    self.remove(id);
                     return Err(SessionLookupError::Unknown);
                 }
                 Ok(session)
@@ -93,7 +93,7 @@ impl SessionRegistry {
         }
     }
 
-    /// Ends the session `id` for good, at its client's request.
+    /// Ends the session `id` at its client's request.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl SessionRegistry {
     pub fn end(&self, id: &str) -> bool {
         // First, so that a concurrent request does not restore the session.
         let is_new = self.ticket(id).is_some_and(|ticket| self.remember_ended(&ticket));
-        let is_known = self.forget(id);
+        let is_known = self.remove(id);
         is_new || is_known
     }
 
@@ -120,7 +120,9 @@ impl SessionRegistry {
     fn known(&self, id: &str, now: Instant) -> Option<Arc<Session>> {
         let known = self.read().get(id).cloned()?;
         if self.is_expired(&known, now) {
-            tracing::debug!("a session that was not used for its time is ended");
+            tracing::debug!(
+                "session expired: its client sent no request within `listen.session_timeout`"
+            );
             self.end(id);
             return None;
         }
@@ -129,7 +131,7 @@ impl SessionRegistry {
 
     /// Returns the ticket in an id that metamcp issued and that is not too old.
     pub(super) fn ticket(&self, id: &str) -> Option<SessionTicket> {
-        let ticket = self.seal.read(id)?;
+        let ticket = self.signer.read(id)?;
         // A replica with another clock may issue ids in the future.
         let age = Duration::from_secs(unix_now().saturating_sub(ticket.issued));
         (age <= defaults::SESSION_ID_AGE_MAX).then_some(ticket)
@@ -145,7 +147,7 @@ impl SessionRegistry {
     ) -> Arc<Session> {
         let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         let owner = SessionOwner::new(key, capabilities);
-        let kind = SessionScope::Known { id: Arc::clone(&id), version, owner };
+        let kind = SessionKind::Known { id: Arc::clone(&id), version, owner };
         let session = Session::new(kind, scope, holder);
         session.touch(Instant::now(), self.since);
         let session = Arc::new(session);
@@ -154,22 +156,24 @@ impl SessionRegistry {
             // Another request may have inserted the same id meanwhile.
             let session = Arc::clone(by_id.entry(id).or_insert(session));
             // The limit on client connections bounds the sessions of running requests and streams.
-            let n_passing = self.n_passing.load(Ordering::Relaxed);
-            let surplus = by_id.len().saturating_sub(n_passing) > defaults::SESSIONS_MAX;
-            let oldest = if surplus { super::registry::oldest(&by_id, &session) } else { None };
+            let n_ephemeral = self.n_ephemeral.load(Ordering::Relaxed);
+            let is_full = by_id.len().saturating_sub(n_ephemeral) > defaults::SESSIONS_MAX;
+            let oldest = if is_full { super::registry::oldest(&by_id, &session) } else { None };
             (session, oldest.and_then(|id| by_id.remove(&id)))
         };
         if let Some(evicted) = &evicted {
-            tracing::debug!("the session that was used longest ago makes room");
-            self.ended(evicted);
+            tracing::debug!(
+                "session dropped to make room for a new one: its client was idle for longest"
+            );
+            self.close_session(evicted);
         }
         session
     }
 
-    pub(super) fn forget(&self, id: &str) -> bool {
+    pub(super) fn remove(&self, id: &str) -> bool {
         let forgotten = self.write().remove(id);
         if let Some(session) = &forgotten {
-            self.ended(session);
+            self.close_session(session);
         }
         forgotten.is_some()
     }

@@ -26,7 +26,6 @@ use tokio::time::Instant;
 
 use crate::{
     capacity_holder::{AccountMember, Holder},
-    connection::SessionOwner,
     era::ClientEra,
     pool::ClientDemand,
     protocol::{
@@ -67,7 +66,7 @@ pub use resumable_stream::{ResumableStream, StreamRemainder};
 pub use running_requests::RunningRequest;
 use server_questions::PendingServerRequest;
 pub use session_id::{SessionSigner, SessionTicket};
-use session_kind::SessionScope;
+use session_kind::SessionKind;
 pub use signing_key::state_directory;
 
 /// The servers that a session covers.
@@ -84,7 +83,7 @@ pub enum ServerScope {
 /// One client's session.
 #[derive(Debug)]
 pub struct Session {
-    kind: SessionScope,
+    kind: SessionKind,
     scope: ServerScope,
     /// The holder that requests of the client count for.
     holder: Holder,
@@ -99,7 +98,7 @@ struct Memory {
     level: Option<LoggingLevel>,
     watched: BTreeSet<(ServerName, String)>,
     running: Vec<running_requests::RunningEntry>,
-    asked: HashMap<u64, PendingServerRequest>,
+    questions: HashMap<u64, PendingServerRequest>,
     /// The answer streams that the client can resume.
     resumable: Vec<Arc<resumable_stream::ResumableShared>>,
     n_numbers: u64,
@@ -134,8 +133,11 @@ impl ServerScope {
 impl Session {
     /// Returns a session that `opener` has opened. A session that is remembered counts as its own
     /// member of the same account.
-    fn new(kind: SessionScope, scope: ServerScope, opener: Holder) -> Self {
-        let member = kind.owner().map_or(opener.member, |owner| AccountMember::Session(owner.key));
+    fn new(kind: SessionKind, scope: ServerScope, opener: Holder) -> Self {
+        let member = match &kind {
+            SessionKind::Known { owner, .. } => AccountMember::Session(owner.key),
+            _ => opener.member,
+        };
         Self {
             kind,
             scope,
@@ -149,30 +151,27 @@ impl Session {
     /// Returns the session of a client that metamcp cannot recognise: nothing is remembered. Its
     /// requests count for `holder`.
     pub fn anonymous(scope: ServerScope, holder: Holder) -> Arc<Self> {
-        Arc::new(Self::new(SessionScope::Anonymous, scope, holder))
+        Arc::new(Self::new(SessionKind::Anonymous, scope, holder))
     }
 
     /// Returns the session of one modern-era request, which counts for `holder`. Nothing is
     /// remembered.
-    pub fn of_request(scope: ServerScope, introduction: ClientMeta, holder: Holder) -> Arc<Self> {
-        Arc::new(Self::new(
-            SessionScope::Request { introduction, told: OnceLock::new() },
-            scope,
-            holder,
-        ))
+    pub fn of_request(scope: ServerScope, client_meta: ClientMeta, holder: Holder) -> Arc<Self> {
+        let kind = SessionKind::Request { client_meta, ephemeral: OnceLock::new() };
+        Arc::new(Self::new(kind, scope, holder))
     }
 
     /// Returns the session of a client that sends the id `a`.
     #[cfg(test)]
     fn of_test() -> Arc<Self> {
-        let owner = SessionOwner::new(1, "{}");
-        let kind = SessionScope::Known { id: "a".into(), version: None, owner };
+        let owner = crate::connection::SessionOwner::new(1, "{}");
+        let kind = SessionKind::Known { id: "a".into(), version: None, owner };
         Arc::new(Self::new(kind, ServerScope::Every, Holder::unknown()))
     }
 
     /// Returns whether the client speaks the modern era.
     pub fn is_modern(&self) -> bool {
-        self.introduction().is_some()
+        self.client_meta().is_some()
     }
 
     /// Returns the era that the client speaks.
@@ -180,28 +179,23 @@ impl Session {
         if self.is_modern() { Era::Modern } else { Era::Legacy }
     }
 
-    /// Returns the client metadata of a modern-era request.
-    pub fn introduction(&self) -> Option<&ClientMeta> {
-        self.kind.introduction()
-    }
-
     /// Keeps a server's messages for this modern-era request coming as long as it lasts.
-    pub fn hold(&self, told: EphemeralSession) {
-        if let SessionScope::Request { told: held, .. } = &self.kind {
+    pub fn set_ephemeral(&self, ephemeral: EphemeralSession) {
+        if let SessionKind::Request { ephemeral: unset, .. } = &self.kind {
             // A request goes to one server.
-            let _once = held.set(told);
+            let _once = unset.set(ephemeral);
         }
     }
 
     /// Returns the client as metamcp presents it to servers.
     pub fn client(&self) -> ClientEra {
         match &self.kind {
-            SessionScope::Request { introduction, .. } => ClientEra::Modern(introduction.clone()),
-            SessionScope::Known { owner, .. } => ClientEra::Legacy {
+            SessionKind::Request { client_meta, .. } => ClientEra::Modern(client_meta.clone()),
+            SessionKind::Known { owner, .. } => ClientEra::Legacy {
                 capabilities: Arc::clone(&owner.capabilities),
                 level: self.memory().level,
             },
-            SessionScope::Anonymous | SessionScope::Passing => {
+            SessionKind::Anonymous | SessionKind::Ephemeral => {
                 ClientEra::Legacy { capabilities: "{}".into(), level: None }
             }
         }
@@ -212,32 +206,16 @@ impl Session {
         self.holder
     }
 
-    /// Returns the id that the client sends.
-    pub fn id(&self) -> Option<&str> {
-        self.kind.id()
-    }
-
-    /// Returns the protocol version negotiated with the client, if its id contains one.
-    pub fn version(&self) -> Option<&'static str> {
-        self.kind.version()
-    }
-
-    /// Returns the client as the owner of connections, if metamcp recognises it.
-    pub fn owner(&self) -> Option<&SessionOwner> {
-        self.kind.owner()
-    }
-
     /// Returns whether the client wants a log message that belongs to one of its requests. A legacy
     /// client without a level gets the server's default messages, but not those below `info` that
     /// another client's level causes (`is_lowered`). A modern client without a level gets none.
     pub fn wants_log(&self, message: &Message, is_lowered: bool) -> bool {
-        if let Some(introduction) = self.introduction() {
-            return introduction.level.is_some_and(|lowest| LoggingLevel::of(message) >= lowest);
+        if let Some(client_meta) = self.client_meta() {
+            return client_meta.level.is_some_and(|lowest| LoggingLevel::of(message) >= lowest);
         }
         let own = self.memory().level;
-        let lowest =
-            own.unwrap_or(if is_lowered { LoggingLevel::Info } else { LoggingLevel::Debug });
-        LoggingLevel::of(message) >= lowest
+        let default = if is_lowered { LoggingLevel::Info } else { LoggingLevel::Debug };
+        LoggingLevel::of(message) >= own.unwrap_or(default)
     }
 
     /// Opens the stream of messages that belong to no request, after the event `last`. Ends a
@@ -247,8 +225,8 @@ impl Session {
     }
 
     /// Stores a server's message without a request, if it is for this client. Returns a notice that
-    /// is sent once per window instead, for [`Session::say`].
-    fn hear(
+    /// is sent once per window instead, for [`Session::send_notice`].
+    fn receive(
         &self,
         server: &ServerName,
         generation: u64,
@@ -262,45 +240,39 @@ impl Session {
         if let Some(list) = ListKind::of_notice(method).first() {
             return self.scope.has(*list).then_some(Notice::Changed(*list));
         }
-        let is_for_us = match method {
+        let is_for_client = match method {
             method::RESOURCE_UPDATED => {
-                let updated = message.string(MessagePart::Uri);
-                return updated
-                    .map(|uri| Notice::Updated(server.clone(), uri))
-                    .filter(|notice| self.is_wanted(notice));
+                let notice = Notice::Updated(server.clone(), message.string(MessagePart::Uri)?);
+                return Some(notice).filter(|notice| self.is_wanted(notice));
             }
             method::LOG_MESSAGE => {
                 // Logs that one client's call causes are hidden from other clients without a level.
-                let level = self.memory().level;
-                level
-                    .or(is_own.then_some(LoggingLevel::Debug))
-                    .is_some_and(|lowest| LoggingLevel::of(message) >= lowest)
+                let level = self.memory().level.or(is_own.then_some(LoggingLevel::Debug));
+                level.is_some_and(|lowest| LoggingLevel::of(message) >= lowest)
             }
             method::CANCELLED => {
-                if let Some(recalled) = self.recall(server, generation, message) {
-                    self.outbox.push(recalled);
-                }
-                false
+                self.outbox.push(self.cancel_question(server, generation, message)?);
+                return None;
             }
             // A client that knows a task's id may fetch its result.
-            news if task::NEWS.contains(&news) => is_own,
+            other if task::NOTIFICATIONS.contains(&other) => is_own,
             _ => is_own || matches!(self.scope, ServerScope::One(_)),
         };
-        if is_for_us {
+        if is_for_client {
             self.outbox.push(message.bytes().clone());
         }
         None
     }
 
     /// Sends a held notice, if the client still wants it.
-    fn say(&self, notice: &Notice, message: Bytes) {
+    fn send_notice(&self, notice: &Notice, message: Bytes) {
         if self.is_wanted(notice) {
-            self.outbox.push(self.as_listed(notice).unwrap_or(message));
+            self.outbox.push(self.with_listed_uri(notice).unwrap_or(message));
         }
     }
 
     /// Returns the notice of an updated page with the URI from the client's list of all servers.
-    fn as_listed(&self, notice: &Notice) -> Option<Bytes> {
+    fn with_listed_uri(&self, notice: &Notice) -> Option<Bytes> {
         let Notice::Updated(server, uri) = notice else { return None };
         let listed =
             mcp_apps::exposed(server.as_str(), uri).filter(|_| self.scope == ServerScope::Every)?;
@@ -317,19 +289,14 @@ impl Session {
         }
     }
 
-    /// Returns whether the client ever opened a stream: it can still read the events it missed.
-    fn has_listened(&self) -> bool {
-        self.outbox.was_opened()
-    }
-
-    fn wants(&self, server: &ServerName) -> ClientDemand {
+    fn demand_on(&self, server: &ServerName) -> ClientDemand {
         let memory = self.memory();
         let watched = memory.watched.iter().filter(|(watched, _)| watched == server);
         ClientDemand { level: memory.level, uris: watched.map(|(_, uri)| uri.clone()).collect() }
     }
 
     fn is_in_use(&self) -> bool {
-        if self.kind.is_ephemeral() || self.outbox.is_read() {
+        if self.is_ephemeral() || self.outbox.is_read() {
             return true;
         }
         let memory = self.memory();

@@ -16,16 +16,16 @@ use tokio::sync::Notify;
 use super::Session;
 use crate::config::defaults;
 
-/// The id of an event of one session. `life` distinguishes the ids of earlier processes.
+/// The id of an event of one session. `epoch` distinguishes the ids of earlier processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventId {
-    pub(super) life: u32,
+    pub(super) epoch: u32,
     pub(super) number: u64,
 }
 
 impl EventId {
     /// Returns a random number for a stream of events.
-    pub(super) fn new_life() -> u32 {
+    pub(super) fn new_epoch() -> u32 {
         uuid::Uuid::new_v4().as_fields().0
     }
 }
@@ -40,7 +40,7 @@ pub(super) struct SessionOutbox {
 
 #[derive(Debug)]
 struct State {
-    life: u32,
+    epoch: u32,
     /// The number of the last event.
     last: u64,
     /// The number of the last event that was read.
@@ -68,12 +68,12 @@ pub enum OutboxItem {
     /// Another stream of the session was opened, or the session has ended.
     Closed,
     /// Events that the client had not read were dropped.
-    Overtaken,
+    Overflow,
 }
 
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:08x}-{}", self.life, self.number)
+        write!(f, "{:08x}-{}", self.epoch, self.number)
     }
 }
 
@@ -81,16 +81,16 @@ impl FromStr for EventId {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (life, number) = text.split_once('-').ok_or(())?;
-        let life = u32::from_str_radix(life, 16).map_err(drop)?;
-        Ok(Self { life, number: number.parse().map_err(drop)? })
+        let (epoch, number) = text.split_once('-').ok_or(())?;
+        let epoch = u32::from_str_radix(epoch, 16).map_err(drop)?;
+        Ok(Self { epoch, number: number.parse().map_err(drop)? })
     }
 }
 
 impl State {
     fn new() -> Self {
         Self {
-            life: EventId::new_life(),
+            epoch: EventId::new_epoch(),
             last: 0,
             read: 0,
             kept: VecDeque::new(),
@@ -124,7 +124,7 @@ impl State {
         let cursor = match after {
             // A new stream begins now and ignores earlier events.
             None => self.last,
-            Some(after) if after.life == self.life => {
+            Some(after) if after.epoch == self.epoch => {
                 after.number.clamp(self.before_first(), self.last)
             }
             // The id is from another life: all kept events are newer.
@@ -147,11 +147,11 @@ impl State {
             return Some(OutboxItem::Closed);
         }
         let Some(at) = cursor.checked_sub(self.before_first()) else {
-            return Some(OutboxItem::Overtaken);
+            return Some(OutboxItem::Overflow);
         };
         let message = self.kept.get(usize::try_from(at).ok()?)?.clone();
         self.read = cursor + 1;
-        Some(OutboxItem::Event(EventId { life: self.life, number: cursor + 1 }, message))
+        Some(OutboxItem::Event(EventId { epoch: self.epoch, number: cursor + 1 }, message))
     }
 }
 
@@ -206,8 +206,8 @@ impl OutboxReader {
 
     /// Returns the id of the last event that was read.
     pub fn position(&self) -> EventId {
-        let life = self.session.outbox.state().as_ref().map_or(0, |state| state.life);
-        EventId { life, number: self.cursor }
+        let epoch = self.session.outbox.state().as_ref().map_or(0, |state| state.epoch);
+        EventId { epoch, number: self.cursor }
     }
 
     /// Waits for the next item. Waits forever if the client has not completed its handshake and
@@ -221,24 +221,27 @@ impl OutboxReader {
 
     /// Waits for the next item. Cancel safe.
     pub async fn next(&mut self) -> OutboxItem {
-        loop {
-            let changed = self.session.outbox.changed.notified();
-            tokio::pin!(changed);
-            // Registered before the check, so that no later change is missed.
-            changed.as_mut().enable();
-            let next = {
-                let mut state = self.session.outbox.state();
-                state.as_mut().and_then(|state| state.next(self.number, self.cursor))
-            };
-            match next {
-                Some(OutboxItem::Event(id, message)) => {
-                    self.cursor += 1;
-                    return OutboxItem::Event(id, message);
-                }
-                Some(end) => return end,
-                None => changed.await,
-            }
+        let outbox = &self.session.outbox;
+        let next = || outbox.state().as_mut()?.next(self.number, self.cursor);
+        let item = wait_for(&outbox.changed, next).await;
+        if let OutboxItem::Event(..) = item {
+            self.cursor += 1;
         }
+        item
+    }
+}
+
+/// Waits until `check` returns a value; checks again after each notification. Cancel safe.
+pub(super) async fn wait_for<T>(changed: &Notify, mut check: impl FnMut() -> Option<T>) -> T {
+    loop {
+        let notified = changed.notified();
+        tokio::pin!(notified);
+        // Registered before the check, so that no later change is missed.
+        notified.as_mut().enable();
+        if let Some(found) = check() {
+            return found;
+        }
+        notified.await;
     }
 }
 
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_broke_goes_on_where_it_was() {
+    fn a_broken_stream_resumes_at_its_position() {
         let session = session();
         push(&session, "before any stream");
         let mut reader = session.read(None);
@@ -293,11 +296,11 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_another_life_brings_all_that_is_kept() {
+    fn an_event_id_of_another_process_returns_all_kept_events() {
         let session = session();
         drop(session.read(None));
         push(&session, "a");
-        let foreign = EventId { life: 1, number: 77 };
+        let foreign = EventId { epoch: 1, number: 77 };
         assert_eq!(all(&mut session.read(Some(foreign))), ["a"]);
         assert!("7".parse::<EventId>().is_err() && "x-1".parse::<EventId>().is_err());
     }
@@ -318,14 +321,14 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_does_not_read_is_overtaken_and_can_come_back() {
+    fn a_client_that_does_not_read_is_cut_off_and_can_return() {
         let session = session();
         let mut reader = session.read(None);
         let position = reader.position();
         for _ in 0..=defaults::OUTBOX_EVENTS {
             push(&session, "x");
         }
-        assert_eq!(reader.next().now_or_never(), Some(OutboxItem::Overtaken));
+        assert_eq!(reader.next().now_or_never(), Some(OutboxItem::Overflow));
         assert_eq!(all(&mut session.read(Some(position))).len(), defaults::OUTBOX_EVENTS);
     }
 
@@ -351,6 +354,6 @@ mod tests {
         let large = Bytes::from(vec![b'x'; defaults::OUTBOX_BYTES / 2 + 1]);
         session.outbox.push(large.clone());
         session.outbox.push(large);
-        assert_eq!(all(&mut session.read(Some(EventId { life: 0, number: 0 }))).len(), 1);
+        assert_eq!(all(&mut session.read(Some(EventId { epoch: 0, number: 0 }))).len(), 1);
     }
 }

@@ -31,28 +31,28 @@ use crate::{
 };
 
 /// The notices to send at the end of their window, each once.
-type Held = Debounce<(usize, Notice), (Arc<Session>, Bytes)>;
+type HeldNotices = Debounce<(usize, Notice), (Arc<Session>, Bytes)>;
 
 /// The notices that are gathered during a cold start.
-type Gathered = ColdStart<(usize, Notice), (Arc<Session>, Notice, Bytes)>;
+type GatheredNotices = ColdStart<(usize, Notice), (Arc<Session>, Notice, Bytes)>;
 
 /// The sessions of clients, by the id that the client sends.
 #[derive(Debug)]
 pub struct SessionRegistry {
     pub(super) pool: Arc<Pool>,
-    pub(super) seal: SessionSigner,
-    rules: ArcSwap<SessionConfig>,
+    pub(super) signer: SessionSigner,
+    config: ArcSwap<SessionConfig>,
     /// The settings for list change notices.
-    news: ArcSwap<config::ToolsConfig>,
+    notice_policy: ArcSwap<config::ToolsConfig>,
     pub(super) since: Instant,
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
-    endings: Mutex<EndedSessions>,
-    pub(super) shelf: HeldCallStore,
+    ended_sessions: Mutex<EndedSessions>,
+    pub(super) held_calls: HeldCallStore,
     pub(super) n_keys: AtomicU64,
     /// The number of sessions that have set a log level.
     pub(super) n_levels: AtomicUsize,
     /// The number of sessions that last only as long as a request.
-    pub(super) n_passing: AtomicUsize,
+    pub(super) n_ephemeral: AtomicUsize,
 }
 
 impl ReclaimableMemory for SessionRegistry {
@@ -62,76 +62,76 @@ impl ReclaimableMemory for SessionRegistry {
 }
 
 impl SessionRegistry {
-    /// Returns an empty registry. Connections come from `pool`, and `seal` signs session ids.
-    pub fn new(pool: Arc<Pool>, seal: SessionSigner, rules: &SessionConfig) -> Arc<Self> {
+    /// Returns an empty registry. Connections come from `pool`, and `signer` signs session ids.
+    pub fn new(pool: Arc<Pool>, signer: SessionSigner, config: &SessionConfig) -> Arc<Self> {
         let sessions = Arc::new(Self {
             pool,
-            seal,
-            rules: ArcSwap::from_pointee(rules.clone()),
-            news: ArcSwap::default(),
+            signer,
+            config: ArcSwap::from_pointee(config.clone()),
+            notice_policy: ArcSwap::default(),
             since: Instant::now(),
-            endings: Mutex::default(),
-            shelf: HeldCallStore::default(),
+            ended_sessions: Mutex::default(),
+            held_calls: HeldCallStore::default(),
             by_id: RwLock::default(),
             n_keys: AtomicU64::new(0),
             n_levels: AtomicUsize::new(0),
-            n_passing: AtomicUsize::new(0),
+            n_ephemeral: AtomicUsize::new(0),
         });
-        let comfort: Weak<Self> = Arc::downgrade(&sessions);
-        memory_budget::global().register_reclaimable(comfort);
+        let weak: Weak<Self> = Arc::downgrade(&sessions);
+        memory_budget::global().register_reclaimable(weak);
         sessions
     }
 
     /// Applies other settings, also to known sessions. The signing key stays the same.
-    pub fn apply(&self, rules: &SessionConfig) {
-        self.rules.store(Arc::new(rules.clone()));
+    pub fn apply(&self, config: &SessionConfig) {
+        self.config.store(Arc::new(config.clone()));
     }
 
     /// Sets the policy for change notices: the window, and whether clients that find tools by
     /// search get any.
-    pub fn set_notice_policy(&self, news: &config::ToolsConfig) {
-        self.news.store(Arc::new(news.clone()));
+    pub fn set_notice_policy(&self, notice_policy: &config::ToolsConfig) {
+        self.notice_policy.store(Arc::new(notice_policy.clone()));
     }
 
     /// Notifies the clients that see metamcp's own tools that these have changed.
     pub fn own_tools_changed(&self) {
-        if !self.news.load().list_changed {
+        if !self.notice_policy.load().list_changed {
             return;
         }
         let message = Message::notification(ListKind::Tools.notice(), None);
         for session in self.read().values().filter(|session| session.scope == ServerScope::Tools) {
-            session.say(&Notice::Changed(ListKind::Tools), message.bytes().clone());
+            session.send_notice(&Notice::Changed(ListKind::Tools), message.bytes().clone());
         }
     }
 
     /// Returns the session mode.
     pub fn mode(&self) -> SessionMode {
-        self.rules.load().mode
+        self.config.load().mode
     }
 
     /// Returns whether a session has been idle for the session timeout.
     pub(super) fn is_expired(&self, session: &Session, now: Instant) -> bool {
         let used = Duration::from_millis(session.used_ms.load(Ordering::Relaxed));
         let age = now.duration_since(self.since).saturating_sub(used);
-        age >= self.rules.load().timeout && !session.is_in_use()
+        age >= self.config.load().timeout && !session.is_in_use()
     }
 
     pub(super) fn has_ended(&self, ticket: &SessionTicket) -> bool {
-        self.endings().has(ticket.number)
+        self.ended_sessions().has(ticket.number)
     }
 
     /// Records that a session has ended. Returns `false` if that is known.
     pub(super) fn remember_ended(&self, ticket: &SessionTicket) -> bool {
-        self.endings().add(ticket.number)
+        self.ended_sessions().add(ticket.number)
     }
 
-    fn endings(&self) -> MutexGuard<'_, EndedSessions> {
+    fn ended_sessions(&self) -> MutexGuard<'_, EndedSessions> {
         // Held only for statements on plain data.
-        self.endings.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ended_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes the resources of a session that has been removed.
-    pub(super) fn ended(&self, session: &Arc<Session>) {
+    pub(super) fn close_session(&self, session: &Arc<Session>) {
         session.outbox.close();
         if let Some(owner) = session.owner() {
             // First, so that no running request connects after the release.
@@ -150,7 +150,7 @@ impl SessionRegistry {
                 let is_meant = (had_level && session.scope.covers(slot.name()))
                     || watched.iter().any(|(server, _)| server == slot.name());
                 if is_meant && !slot.is_per_session() {
-                    slot.set_demand_in_background(None, || self.wanted_of(slot));
+                    slot.set_demand_in_background(None, || self.shared_demand(slot));
                 }
             }
         }
@@ -162,7 +162,7 @@ impl SessionRegistry {
             Some(_) => session.owner() == owner,
             None => session.scope.covers(server),
         };
-        self.read().values().any(|session| is_meant(session) && session.has_listened())
+        self.read().values().any(|session| is_meant(session) && session.outbox.was_opened())
     }
 
     /// Delivers server messages without a request, and ends unused sessions and abandoned calls,
@@ -180,94 +180,96 @@ impl SessionRegistry {
     ) {
         // Frequent enough that a session in use until now is not expired.
         let (least, most) = defaults::SESSION_SWEEP;
-        let mut sweep = time::interval((self.rules.load().timeout / 4).clamp(least, most));
+        let mut sweep = time::interval((self.config.load().timeout / 4).clamp(least, most));
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut held = Held::new(self.news.load().list_changed_debounce);
-        let mut cold = Gathered::default();
-        let mut next_look = None;
+        let mut held = HeldNotices::new(self.notice_policy.load().list_changed_debounce);
+        let mut cold = GatheredNotices::default();
+        let mut next_observation = None;
         loop {
+            let next_end = held.next_end().into_iter().chain(next_observation).min();
             tokio::select! {
                 () = stop.cancelled() => {
                     // A shutdown does not wait for the servers of held calls.
-                    self.shelf.clear();
+                    self.held_calls.clear();
                     return;
                 }
-                never = self.shelf.run_expiry() => match never {},
+                never = self.held_calls.run_expiry() => match never {},
                 Some(announcement) = announcements.recv() => self.announce(announcement, &mut held),
-                () = sleep_until(self.since, held.next_end().into_iter().chain(next_look).min()) => {
+                () = sleep_until(next_end.map(|end| self.since + end)) => {
                     let now = self.since.elapsed();
                     cold.observe(self.pool.is_starting(), now);
                     for (session, notice, message) in cold.take(now) {
-                        session.say(&notice, message);
+                        session.send_notice(&notice, message);
                     }
                     while let Some((key, (session, message))) = held.take(now) {
-                        let said = (session, key.1.clone(), message);
-                        let is_merged = !matches!(said.0.scope, ServerScope::One(_));
-                        let passed = match key.1 {
-                            Notice::Changed(_) if is_merged => cold.hold_or_send(key, said, now),
-                            Notice::Changed(_) | Notice::Updated(..) => Some(said),
+                        let is_merged_list = matches!(key.1, Notice::Changed(_))
+                            && !matches!(session.scope, ServerScope::One(_));
+                        let due = (session, key.1.clone(), message);
+                        let due = match is_merged_list {
+                            true => cold.hold_or_send(key, due, now),
+                            false => Some(due),
                         };
-                        if let Some((session, notice, message)) = passed {
-                            session.say(&notice, message);
+                        if let Some((session, notice, message)) = due {
+                            session.send_notice(&notice, message);
                         }
                     }
-                    next_look = cold.next_observation(now);
+                    next_observation = cold.next_observation(now);
                 }
                 _ = sweep.tick() => self.sweep(Instant::now()),
             }
         }
     }
 
-    fn announce(&self, announcement: Announcement, held: &mut Held) {
-        let news = self.news.load();
-        held.set_window(news.list_changed_debounce);
-        let Announcement { server, generation, owner, aside } = announcement;
-        let mut tell = |session: &Arc<Session>, message: &Message, is_own| {
-            let notice = session.hear(&server, generation, message, is_own);
-            let is_told = news.list_changed || session.scope != ServerScope::Tools;
-            if let Some(notice) = notice.filter(|_| is_told) {
+    fn announce(&self, announcement: Announcement, held: &mut HeldNotices) {
+        let notice_policy = self.notice_policy.load();
+        held.set_window(notice_policy.list_changed_debounce);
+        let Announcement { server, generation, owner, message } = announcement;
+        let mut deliver = |session: &Arc<Session>, message: &Message, is_own| {
+            let notice = session.receive(&server, generation, message, is_own);
+            let is_wanted = notice_policy.list_changed || session.scope != ServerScope::Tools;
+            if let Some(notice) = notice.filter(|_| is_wanted) {
                 // A held notice keeps its session alive, so that its address stays unique.
-                let place = Arc::as_ptr(session).addr();
-                let said = (Arc::clone(session), message.bytes().clone());
-                held.hold((place, notice), said, self.since.elapsed());
+                let address = Arc::as_ptr(session).addr();
+                let value = (Arc::clone(session), message.bytes().clone());
+                held.hold((address, notice), value, self.since.elapsed());
             }
         };
         let Some(owner) = owner else {
             // A question on a shared connection has no client to answer it.
-            if let SideMessage::Notification(message) = aside {
-                self.read().values().for_each(|session| tell(session, &message, false));
+            if let SideMessage::Notification(message) = message {
+                self.read().values().for_each(|session| deliver(session, &message, false));
             }
             return;
         };
         let owned = self.read().values().find(|found| found.owner() == Some(&owner)).cloned();
         let Some(session) = owned else { return };
-        match aside {
-            SideMessage::Notification(message) => tell(&session, &message, true),
-            SideMessage::Question(question) => session.hear_question(question),
+        match message {
+            SideMessage::Notification(message) => deliver(&session, &message, true),
+            SideMessage::Question(question) => session.receive_question(question),
         }
     }
 
     /// Ends the sessions that have been idle for the session timeout.
     fn sweep(&self, now: Instant) {
-        let mut ended = Vec::new();
-        self.write().retain(|id, session| {
+        let expire = |_: &Arc<str>, session: &mut Arc<Session>| {
             if session.is_in_use() {
                 session.touch(now, self.since);
             }
-            let is_over = self.is_expired(session, now);
-            if is_over {
-                ended.push((Arc::clone(id), Arc::clone(session)));
-            }
-            !is_over
-        });
-        if !ended.is_empty() {
-            tracing::debug!(n_sessions = ended.len(), "sessions that nobody uses are ended");
+            self.is_expired(session, now)
+        };
+        let expired: Vec<_> = self.write().extract_if(expire).collect();
+        if !expired.is_empty() {
+            let n_sessions = expired.len();
+            tracing::debug!(
+                n_sessions,
+                "{n_sessions} sessions expired: their clients sent no request within `listen.session_timeout`"
+            );
         }
-        for (id, session) in ended {
+        for (id, session) in expired {
             if let Some(ticket) = self.ticket(&id) {
                 self.remember_ended(&ticket);
             }
-            self.ended(&session);
+            self.close_session(&session);
         }
     }
 
@@ -281,10 +283,10 @@ impl SessionRegistry {
     }
 }
 
-/// Sleeps until `moment` after `since`, or forever if it is `None`. Cancel safe.
-pub async fn sleep_until(since: Instant, moment: Option<Duration>) {
+/// Sleeps until `moment`, or forever if it is `None`. Cancel safe.
+pub async fn sleep_until(moment: Option<Instant>) {
     match moment {
-        Some(moment) => time::sleep_until(since + moment).await,
+        Some(moment) => time::sleep_until(moment).await,
         None => std::future::pending().await,
     }
 }

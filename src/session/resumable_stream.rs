@@ -10,6 +10,7 @@ use tokio::{sync::Notify, time};
 use super::{
     EventId, Session,
     answer_backlog::{Backlog, BacklogRead},
+    outbox::wait_for,
 };
 use crate::protocol::ByteChunks;
 
@@ -76,18 +77,9 @@ impl ResumableShared {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `is_it` returns `true` for the backlog.
-    async fn wait(&self, is_it: impl Fn(&Backlog) -> bool) {
-        loop {
-            let read = self.read.notified();
-            tokio::pin!(read);
-            // Registered before the check, so that no later change is missed.
-            read.as_mut().enable();
-            if is_it(&self.backlog()) {
-                return;
-            }
-            read.await;
-        }
+    /// Waits until `predicate` returns `true` for the backlog.
+    async fn wait(&self, predicate: impl Fn(&Backlog) -> bool) {
+        wait_for(&self.read, || predicate(&self.backlog()).then_some(())).await;
     }
 }
 
@@ -117,7 +109,7 @@ impl ResumableStream {
     }
 
     /// Waits until the answer is complete and was read. Cancel safe.
-    pub async fn read_out(&self) {
+    pub async fn wait_until_read(&self) {
         self.shared.wait(Backlog::is_fully_read).await;
     }
 
@@ -131,15 +123,15 @@ impl ResumableStream {
         self.shared.backlog().n_bytes()
     }
 
-    /// Waits until the stream has had no reader for `patience`.
+    /// Waits until the stream has had no reader for `timeout`.
     ///
     /// # Cancel safety
     ///
     /// The time starts over.
-    pub async fn abandoned(&self, patience: Duration) {
+    pub async fn wait_until_abandoned(&self, timeout: Duration) {
         loop {
             self.shared.wait(|backlog| !backlog.is_read()).await;
-            if time::timeout(patience, self.shared.wait(Backlog::is_read)).await.is_err() {
+            if time::timeout(timeout, self.shared.wait(Backlog::is_read)).await.is_err() {
                 return;
             }
         }
@@ -170,21 +162,15 @@ impl StreamRemainder {
     /// Waits for the next event. Returns `None` at the end, or when another reader has taken over.
     /// Cancel safe.
     pub async fn next(&mut self) -> Option<(EventId, ByteChunks)> {
-        loop {
-            let written = self.shared.written.notified();
-            tokio::pin!(written);
-            // Registered before the check, so that no later change is missed.
-            written.as_mut().enable();
-            let found = self.shared.backlog().next(self.reader);
-            match found {
-                BacklogRead::Event(id, message) => {
-                    self.shared.read.notify_waiters();
-                    return Some((id, message));
-                }
-                BacklogRead::End => return None,
-                BacklogRead::Nothing => written.await,
-            }
-        }
+        let shared = &self.shared;
+        let read = || match shared.backlog().next(self.reader) {
+            BacklogRead::Event(id, message) => Some(Some((id, message))),
+            BacklogRead::End => Some(None),
+            BacklogRead::Nothing => None,
+        };
+        let event = wait_for(&shared.written, read).await?;
+        shared.read.notify_waiters();
+        Some(event)
     }
 }
 
@@ -207,23 +193,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_has_its_time_to_come_back_each_time() {
+    async fn each_absence_of_a_client_has_the_full_timeout() {
         let (writer, rest) = session().begin_resumable();
-        let patience = Duration::from_secs(30);
-        let abandoned = writer.abandoned(patience);
+        let timeout = Duration::from_secs(30);
+        let abandoned = writer.wait_until_abandoned(timeout);
         tokio::pin!(abandoned);
-        assert!(time::timeout(patience * 2, &mut abandoned).await.is_err(), "it reads");
+        assert!(time::timeout(timeout * 2, &mut abandoned).await.is_err(), "it reads");
         let id = rest.position();
         for _ in 0..3 {
             let rest = writer.session.resume(id).expect("it runs");
-            assert!(time::timeout(patience * 2, &mut abandoned).await.is_err(), "it reads again");
+            assert!(time::timeout(timeout * 2, &mut abandoned).await.is_err(), "it reads again");
             drop(rest);
-            assert!(time::timeout(patience / 2, &mut abandoned).await.is_err(), "not yet");
+            assert!(time::timeout(timeout / 2, &mut abandoned).await.is_err(), "not yet");
         }
         drop(rest);
         let left = time::Instant::now();
         abandoned.await;
-        assert!(left.elapsed() <= patience);
+        assert!(left.elapsed() <= timeout);
     }
 
     #[test]
@@ -235,13 +221,13 @@ mod tests {
         drop(rest);
         writer.push(Bytes::from_static(b"b").into());
         writer.finish();
-        assert!(writer.read_out().now_or_never().is_none());
+        assert!(writer.wait_until_read().now_or_never().is_none());
         assert!(session.is_in_use(), "it must not make room for another one");
 
         let mut rest = session.resume(id).expect("it is kept");
         assert_eq!(rest.next().now_or_never().flatten().expect("an event").1.join(), "b");
         assert!(matches!(rest.next().now_or_never(), Some(None)));
-        assert!(writer.read_out().now_or_never().is_some());
+        assert!(writer.wait_until_read().now_or_never().is_some());
         drop(writer);
         assert!(session.resume(id).is_none() && session.memory().resumable.is_empty());
         drop(rest);

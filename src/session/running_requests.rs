@@ -77,9 +77,9 @@ impl RunningRequest {
         self.cancelled.clone()
     }
 
-    /// Records that the server has answered. A question that is still open may belong to another
-    /// request, because a pipe does not tell. The client keeps its time to answer.
-    pub fn answered(&self) {
+    /// Records that the server has answered. On a pipe, a question that is still open may belong to
+    /// another request, so the client may still answer it.
+    pub fn note_answered(&self) {
         self.is_answered.store(true, Ordering::Relaxed);
     }
 
@@ -96,9 +96,9 @@ impl Drop for RunningRequest {
             memory.running.retain(|entry| entry.number != self.number);
             let is_answered = *self.is_answered.get_mut();
             memory
-                .asked
-                .extract_if(|_, asked| !is_answered && asked.request == Some(self.number))
-                .map(|(_, asked)| asked)
+                .questions
+                .extract_if(|_, pending| !is_answered && pending.request == Some(self.number))
+                .map(|(_, pending)| pending)
                 .collect()
         };
         // Without the lock, because the drop notifies the servers.
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_used_twice_at_a_time_cancels_nothing() {
+    fn a_cancellation_of_an_ambiguous_request_id_has_no_effect() {
         let session = session();
         let both = (session.begin("1"), session.begin("1"));
         assert!(!session.cancel("1"));

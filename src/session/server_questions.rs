@@ -23,46 +23,46 @@ impl Session {
     /// request `request`, with a new id.
     ///
     /// Refuses a question that the client has not declared support for, and any beyond
-    /// [`defaults::QUESTIONS_MAX`].
+    /// [`defaults::SERVER_REQUESTS_MAX`].
     pub fn ask(&self, question: ServerRequest, request: Option<u64>) -> Option<Bytes> {
         if !self.can_be_asked(question.message()) {
             question.refuse();
             return None;
         }
         let mut memory = self.memory();
-        if memory.asked.len() >= defaults::QUESTIONS_MAX {
+        if memory.questions.len() >= defaults::SERVER_REQUESTS_MAX {
             drop(memory); // Before the question: dropping that notifies the server.
             return None;
         }
         memory.n_numbers += 1;
         let id = memory.n_numbers;
         let message = question.message().edit([(MessagePart::Id, &id.to_string())]);
-        memory.asked.insert(id, PendingServerRequest { question, request });
+        memory.questions.insert(id, PendingServerRequest { question, request });
         Some(message)
     }
 
     /// Returns the cancellation for the client when `server` withdraws a question on its connection
     /// `generation`. Ids are unique only within one connection of one server.
-    pub fn recall(
+    pub fn cancel_question(
         &self,
         server: &ServerName,
         generation: u64,
         cancelled: &Message,
     ) -> Option<Bytes> {
         let id = cancelled.part(MessagePart::CancelledId)?;
-        let (ours, asked) = {
+        let (own_id, pending) = {
             let mut memory = self.memory();
-            let is_meant = |asked: &PendingServerRequest| {
-                let question = &asked.question;
+            let is_meant = |pending: &PendingServerRequest| {
+                let question = &pending.question;
                 question.server() == server
                     && question.generation() == generation
                     && question.id() == id
             };
-            let ours = *memory.asked.iter().find(|(_, asked)| is_meant(asked))?.0;
-            (ours, memory.asked.remove(&ours)?)
+            let own_id = *memory.questions.iter().find(|(_, pending)| is_meant(pending))?.0;
+            (own_id, memory.questions.remove(&own_id)?)
         };
-        asked.question.forget();
-        Some(cancelled.edit([(MessagePart::CancelledId, &ours.to_string())]))
+        pending.question.forget();
+        Some(cancelled.edit([(MessagePart::CancelledId, &own_id.to_string())]))
     }
 
     /// Forwards a client's answer to the server that asked. Returns `false` if none did.
@@ -72,10 +72,10 @@ impl Session {
     /// If dropped halfway, the answer is lost.
     pub async fn answer(&self, answer: &Message) -> bool {
         let id = answer.integer(MessagePart::Id);
-        let asked = id.and_then(|id| self.memory().asked.remove(&id));
-        match asked {
-            Some(asked) => {
-                asked.question.answer(answer).await;
+        let pending = id.and_then(|id| self.memory().questions.remove(&id));
+        match pending {
+            Some(pending) => {
+                pending.question.answer(answer).await;
                 true
             }
             None => false,
@@ -84,12 +84,12 @@ impl Session {
 
     /// Returns whether the client has declared support for this question.
     pub fn can_be_asked(&self, question: &Message) -> bool {
-        let Some(declared) = self.kind.capabilities() else { return false };
+        let Some(declared) = self.capabilities() else { return false };
         capability::covers(declared, question)
     }
 
     /// Sends a question that came without any request of the client.
-    pub(super) fn hear_question(&self, question: ServerRequest) {
+    pub(super) fn receive_question(&self, question: ServerRequest) {
         // Without a stream, the question is dropped, which refuses it.
         if self.outbox.is_read()
             && let Some(message) = self.ask(question, None)

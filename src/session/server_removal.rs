@@ -15,15 +15,15 @@ impl SessionRegistry {
         if servers.is_empty() {
             return;
         }
-        self.shelf.withdraw(servers);
-        let is_of_one = |session: &&Arc<Session>| match &session.scope {
+        self.held_calls.withdraw(servers);
+        let is_of_removed = |session: &&Arc<Session>| match &session.scope {
             ServerScope::Every | ServerScope::Tools => false,
             ServerScope::One(server) => servers.contains(server),
         };
-        let sessions: Vec<_> = self.read().values().filter(is_of_one).cloned().collect();
+        let sessions: Vec<_> = self.read().values().filter(is_of_removed).cloned().collect();
         for session in sessions {
             session.withdraw_questions();
-            if session.kind.is_ephemeral() {
+            if session.is_ephemeral() {
                 session.outbox.close();
             }
         }
@@ -33,9 +33,9 @@ impl SessionRegistry {
 impl Session {
     /// Refuses every question that the client has not answered.
     fn withdraw_questions(&self) {
-        let asked: Vec<PendingServerRequest> =
-            self.memory().asked.drain().map(|(_, asked)| asked).collect();
+        let pending: Vec<PendingServerRequest> =
+            self.memory().questions.drain().map(|(_, pending)| pending).collect();
         // Without the lock, because this notifies the servers.
-        asked.into_iter().for_each(|asked| asked.question.withdraw());
+        pending.into_iter().for_each(|pending| pending.question.withdraw());
     }
 }

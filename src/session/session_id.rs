@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The format version of an id.
-const FORM: &str = "m1.";
+const PREFIX: &str = "m1.";
 
 /// The purpose in each tag, so that another use of the same key never signs a session id.
 const PURPOSE: &[u8] = b"metamcp session id\0";
@@ -64,7 +64,7 @@ impl SessionTicket {
     /// Returns a ticket for a new session.
     pub fn new(issued: u64, version: &'static str, capabilities: &str) -> Self {
         let number = uuid::Uuid::new_v4().as_u128();
-        Self { number, issued, version, capabilities: carried(capabilities).into() }
+        Self { number, issued, version, capabilities: fitted(capabilities).into() }
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -101,7 +101,7 @@ impl SessionSigner {
 
     /// Returns the session id for this ticket.
     pub fn issue(&self, ticket: &SessionTicket) -> String {
-        let mut id = FORM.to_owned();
+        let mut id = PREFIX.to_owned();
         URL_SAFE_NO_PAD.encode_string(ticket.to_bytes(), &mut id);
         let tag = self.0.clone().chain_update(&id).finalize().into_bytes();
         id.push('.');
@@ -112,7 +112,7 @@ impl SessionSigner {
     /// Returns the ticket in a session id that was signed with this key, whatever its age.
     pub fn read(&self, id: &str) -> Option<SessionTicket> {
         let (signed, tag) = id.rsplit_once('.')?;
-        let body = signed.strip_prefix(FORM)?;
+        let body = signed.strip_prefix(PREFIX)?;
         let tag = URL_SAFE_NO_PAD.decode(tag).ok().filter(|tag| tag.len() == TAG_BYTES)?;
         // Compares in constant time.
         self.0.clone().chain_update(signed).verify_slice(&tag).ok()?;
@@ -122,7 +122,7 @@ impl SessionSigner {
 
 /// Returns the capabilities to put into an id: unchanged if they fit, else only those that servers
 /// use.
-fn carried(capabilities: &str) -> Cow<'_, str> {
+fn fitted(capabilities: &str) -> Cow<'_, str> {
     if capabilities.len() <= defaults::SESSION_CAPABILITIES_BYTES_MAX {
         return capabilities.into();
     }
@@ -140,15 +140,15 @@ fn carried(capabilities: &str) -> Cow<'_, str> {
     let declared: Value = serde_json::from_str(capabilities).unwrap_or_default();
     let both = (declared.as_object(), known.as_object());
     let (Some(declared), Some(known)) = both else { return "{}".into() };
-    Value::Object(shared(declared, known)).to_string().into()
+    Value::Object(intersection(declared, known)).to_string().into()
 }
 
 /// Returns the members of `declared` that `known` contains, recursively.
-fn shared(declared: &Map<String, Value>, known: &Map<String, Value>) -> Map<String, Value> {
+fn intersection(declared: &Map<String, Value>, known: &Map<String, Value>) -> Map<String, Value> {
     let both = known.iter().filter_map(|(name, known)| Some((name, declared.get(name)?, known)));
     let kept = both.filter_map(|(name, declared, known)| {
         let kept = match (declared, known) {
-            (Value::Object(declared), Value::Object(known)) => shared(declared, known).into(),
+            (Value::Object(declared), Value::Object(known)) => intersection(declared, known).into(),
             (Value::Bool(declared), _) => (*declared).into(),
             // Other values have no meaning.
             _ => return None,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::EphemeralSession;
+use super::{EphemeralSession, Session};
 use crate::{
     connection::SessionOwner,
     protocol::{client_meta::ClientMeta, version},
@@ -10,7 +10,7 @@ use crate::{
 
 /// The kind of a session.
 #[derive(Debug)]
-pub(super) enum SessionScope {
+pub(super) enum SessionKind {
     /// The session of a client that sends an id.
     Known {
         /// The id.
@@ -25,60 +25,60 @@ pub(super) enum SessionScope {
     /// The session of one modern-era request.
     Request {
         /// The client metadata of the request.
-        introduction: ClientMeta,
+        client_meta: ClientMeta,
         /// The session that keeps server messages for this request coming.
-        told: OnceLock<EphemeralSession>,
+        ephemeral: OnceLock<EphemeralSession>,
     },
     /// An internal session that lasts as long as one modern-era request. No client knows its id.
-    Passing,
+    Ephemeral,
 }
 
-impl SessionScope {
+impl Session {
     /// Returns the id that the client sends.
-    pub(super) fn id(&self) -> Option<&str> {
-        match self {
-            Self::Known { id, .. } => Some(id),
-            Self::Anonymous | Self::Request { .. } | Self::Passing => None,
+    pub fn id(&self) -> Option<&str> {
+        match &self.kind {
+            SessionKind::Known { id, .. } => Some(id),
+            SessionKind::Anonymous | SessionKind::Request { .. } | SessionKind::Ephemeral => None,
         }
     }
 
     /// Returns the protocol version that the client speaks, if it is known.
-    pub(super) fn version(&self) -> Option<&'static str> {
-        match self {
-            Self::Known { version, .. } => *version,
-            Self::Request { .. } => Some(version::MODERN),
-            Self::Anonymous | Self::Passing => None,
+    pub fn version(&self) -> Option<&'static str> {
+        match &self.kind {
+            SessionKind::Known { version, .. } => *version,
+            SessionKind::Request { .. } => Some(version::MODERN),
+            SessionKind::Anonymous | SessionKind::Ephemeral => None,
         }
     }
 
     /// Returns the client as the owner of connections, if metamcp recognises it.
-    pub(super) fn owner(&self) -> Option<&SessionOwner> {
-        match self {
-            Self::Known { owner, .. } => Some(owner),
-            Self::Anonymous | Self::Request { .. } | Self::Passing => None,
+    pub fn owner(&self) -> Option<&SessionOwner> {
+        match &self.kind {
+            SessionKind::Known { owner, .. } => Some(owner),
+            SessionKind::Anonymous | SessionKind::Request { .. } | SessionKind::Ephemeral => None,
         }
     }
 
     /// Returns the client metadata of a modern-era request.
-    pub(super) fn introduction(&self) -> Option<&ClientMeta> {
-        match self {
-            Self::Request { introduction, .. } => Some(introduction),
-            Self::Known { .. } | Self::Anonymous | Self::Passing => None,
+    pub fn client_meta(&self) -> Option<&ClientMeta> {
+        match &self.kind {
+            SessionKind::Request { client_meta, .. } => Some(client_meta),
+            SessionKind::Known { .. } | SessionKind::Anonymous | SessionKind::Ephemeral => None,
         }
     }
 
     /// Returns the capabilities that the client has declared, JSON text. A client without any gets
     /// no questions.
     pub(super) fn capabilities(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Known { owner, .. } => Some(&owner.capabilities),
-            Self::Request { introduction, .. } => Some(&introduction.capabilities),
-            Self::Anonymous | Self::Passing => None,
+        match &self.kind {
+            SessionKind::Known { owner, .. } => Some(&owner.capabilities),
+            SessionKind::Request { client_meta, .. } => Some(&client_meta.capabilities),
+            SessionKind::Anonymous | SessionKind::Ephemeral => None,
         }
     }
 
     /// Returns whether the session ends together with its request, however long that takes.
     pub(super) fn is_ephemeral(&self) -> bool {
-        matches!(self, Self::Passing)
+        matches!(self.kind, SessionKind::Ephemeral)
     }
 }

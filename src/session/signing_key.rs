@@ -24,11 +24,11 @@ type Key = [u8; defaults::SESSION_KEY_BYTES];
 #[derive(Debug, thiserror::Error)]
 pub enum SessionKeyError {
     /// The credential cannot be read.
-    #[error("read the key for session ids")]
+    #[error("cannot read the key for session ids")]
     Credential(#[source] SecretError),
     /// The credential is too short.
     #[error(
-        "`credential:{name}` has {n_bytes} bytes, and a key for session ids at least {}",
+        "the key for session ids in `credential:{name}` has {n_bytes} bytes and needs at least {}",
         defaults::SESSION_KEY_BYTES
     )]
     TooShort {
@@ -41,14 +41,14 @@ pub enum SessionKeyError {
 
 /// The reason why no generated key can outlive the process.
 #[derive(Debug, thiserror::Error)]
-enum NotKept {
+enum KeyStorageError {
     #[error("there is no state directory: $STATE_DIRECTORY, $XDG_STATE_HOME and $HOME are not set")]
-    NoPlace,
-    #[error("use `{}`", path.display())]
+    NoDirectory,
+    #[error("cannot use `{}`", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("`{}` is not {} bytes long", path.display(), defaults::SESSION_KEY_BYTES)]
     Damaged { path: PathBuf },
-    #[error("`{}` can be read or written by others, or is theirs", path.display())]
+    #[error("`{}` is not a private file of the user that runs metamcp", path.display())]
     Exposed { path: PathBuf },
 }
 
@@ -58,24 +58,26 @@ impl SessionKeyError {
         match self {
             Self::Credential(error) => error.hint(),
             Self::TooShort { .. } => {
-                "Make one with `head -c 32 /dev/urandom`, or leave `listen.session_key` out."
+                "Generate a key with `head -c 32 /dev/urandom`, or remove `listen.session_key`."
             }
         }
     }
 }
 
-impl NotKept {
+impl KeyStorageError {
     fn hint(&self) -> &'static str {
         match self {
-            Self::NoPlace => "Add `StateDirectory=` to the unit, or set $XDG_STATE_HOME.",
-            Self::Io { .. } => "Make the directory one that the service may write.",
-            Self::Damaged { .. } | Self::Exposed { .. } => "Remove the file: another one is made.",
+            Self::NoDirectory => "Add `StateDirectory=` to the unit, or set $XDG_STATE_HOME.",
+            Self::Io { .. } => "Give the service write access to the directory.",
+            Self::Damaged { .. } | Self::Exposed { .. } => {
+                "Remove the file: metamcp then generates another key."
+            }
         }
     }
 }
 
 impl SessionSigner {
-    /// Returns the signer of this service, with the key that `rules` name or with a generated one.
+    /// Returns the signer of this service, with the key that `config` names or with a generated one.
     ///
     /// If the generated key cannot be stored, it lasts as long as the process, and a warning is
     /// logged.
@@ -84,30 +86,31 @@ impl SessionSigner {
     ///
     /// [`SessionKeyError`] if the operator's key cannot be used.
     pub fn of_service(
-        rules: &SessionConfig,
+        config: &SessionConfig,
         credentials: Option<&Path>,
     ) -> Result<Self, SessionKeyError> {
-        if let Some(name) = &rules.key {
-            return declared(name, credentials).map(|key| Self::new(&key));
+        if let Some(name) = &config.key {
+            return load_credential(name, credentials).map(|key| Self::new(&key));
         }
-        let directory = state_directory().ok_or(NotKept::NoPlace);
-        let kept = directory.and_then(|directory| kept(&directory));
-        Ok(Self::new(&kept.unwrap_or_else(|error| {
+        let directory = state_directory().ok_or(KeyStorageError::NoDirectory);
+        let key = directory.and_then(|directory| load_or_create(&directory));
+        Ok(Self::new(&key.unwrap_or_else(|error| {
             // Without sessions, there are no ids to sign.
-            if rules.mode != SessionMode::Off {
+            if config.mode != SessionMode::Off {
+                let (reason, hint) = (chain(&error), error.hint());
                 tracing::warn!(
-                    reason = chain(&error),
-                    hint = error.hint(),
-                    "sessions of clients do not outlive this process: the key of their ids is not kept"
+                    reason,
+                    hint,
+                    "sessions of clients will end with this process: the key for session ids cannot be stored: {reason}. {hint}"
                 );
             }
-            random()
+            random_key()
         })))
     }
 }
 
 /// Reads the operator's key. Drops a newline at the end if the key is long enough without it.
-fn declared(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, SessionKeyError> {
+fn load_credential(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, SessionKeyError> {
     let mut key =
         SecretValue::read_credential(name, credentials).map_err(SessionKeyError::Credential)?;
     if key.len() > defaults::SESSION_KEY_BYTES && key.ends_with(b"\n") {
@@ -141,50 +144,52 @@ fn directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 }
 
 /// Reads the generated key, and generates it if there is none. The first process to do so wins.
-fn kept(directory: &Path) -> Result<Key, NotKept> {
+fn load_or_create(directory: &Path) -> Result<Key, KeyStorageError> {
     let path = directory.join(FILE);
-    let failed = |source| NotKept::Io { path: path.clone(), source };
-    match read(&path) {
-        Err(NotKept::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+    let failed = |source| KeyStorageError::Io { path: path.clone(), source };
+    match read_key(&path) {
+        Err(KeyStorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
         found => return found,
     }
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     // Written completely before it gets its name, so that no process reads a part of it.
     let draft = directory.join(format!(".{FILE}.{}", uuid::Uuid::new_v4().simple()));
-    let made = make(&draft).and_then(|()| fs::hard_link(&draft, &path));
+    let made = create_key(&draft).and_then(|()| fs::hard_link(&draft, &path));
     let removed = fs::remove_file(&draft);
     match made {
-        Ok(()) => tracing::info!(path = %path.display(), "key for session ids made"),
+        Ok(()) => {
+            tracing::info!(path = %path.display(), "generated a key for session ids in `{}`", path.display())
+        }
         // Another instance was faster. Its key is used.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(error)),
     }
     removed.map_err(failed)?;
-    read(&path)
+    read_key(&path)
 }
 
-fn make(path: &Path) -> io::Result<()> {
+fn create_key(path: &Path) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(&random())?;
+    file.write_all(&random_key())?;
     file.sync_all()
 }
 
-fn read(path: &Path) -> Result<Key, NotKept> {
-    let failed = |source| NotKept::Io { path: path.to_owned(), source };
+fn read_key(path: &Path) -> Result<Key, KeyStorageError> {
+    let failed = |source| KeyStorageError::Io { path: path.to_owned(), source };
     let found = fs::symlink_metadata(path).map_err(failed)?;
     let user = rustix::process::geteuid().as_raw();
     if !found.is_file() || found.uid() != user || found.mode() & 0o077 != 0 {
-        return Err(NotKept::Exposed { path: path.to_owned() });
+        return Err(KeyStorageError::Exposed { path: path.to_owned() });
     }
     if found.len() != size_of::<Key>() as u64 {
-        return Err(NotKept::Damaged { path: path.to_owned() });
+        return Err(KeyStorageError::Damaged { path: path.to_owned() });
     }
     let key = files::bounded(path, size_of::<Key>() as u64).map_err(failed)?;
-    Key::try_from(key).map_err(|_| NotKept::Damaged { path: path.to_owned() })
+    Key::try_from(key).map_err(|_| KeyStorageError::Damaged { path: path.to_owned() })
 }
 
 /// Returns a random key.
-fn random() -> Key {
+fn random_key() -> Key {
     let mut key = Key::default();
     getrandom::fill(&mut key).expect("a system without randomness runs no service");
     key
@@ -199,27 +204,28 @@ mod tests {
     fn credential(content: &[u8]) -> Result<Vec<u8>, SessionKeyError> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::write(directory.path().join("k"), content).expect("written");
-        declared("k", Some(directory.path()))
+        load_credential("k", Some(directory.path()))
     }
 
     #[test]
-    fn our_own_key_is_made_once_and_for_us_alone() {
+    fn the_generated_key_is_created_once_and_is_private() {
         let home = tempfile::tempdir().expect("a temporary directory");
         let directory = home.path().join("state/metamcp");
-        let key = kept(&directory).expect("made");
-        assert_eq!(kept(&directory).expect("read"), key);
+        let key = load_or_create(&directory).expect("made");
+        assert_eq!(load_or_create(&directory).expect("read"), key);
         let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
         assert_eq!((mode(&directory), mode(&directory.join(FILE))), (0o700, 0o600));
         assert_eq!(fs::read_dir(&directory).expect("readable").count(), 1, "no draft is left");
-        assert_ne!(kept(home.path()).expect("made"), key, "it is random");
+        assert_ne!(load_or_create(home.path()).expect("made"), key, "it is random");
     }
 
     #[test]
-    fn all_that_start_at_once_have_one_key() {
+    fn processes_that_start_at_once_share_one_generated_key() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let keys: Vec<Key> = std::thread::scope(|scope| {
-            let starts: Vec<_> =
-                (0..16).map(|_| scope.spawn(|| kept(directory.path()).expect("a key"))).collect();
+            let starts: Vec<_> = (0..16)
+                .map(|_| scope.spawn(|| load_or_create(directory.path()).expect("a key")))
+                .collect();
             starts.into_iter().map(|start| start.join().expect("no panic")).collect()
         });
         assert!(keys.iter().all(|key| *key == keys[0]));
@@ -227,27 +233,33 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_others_know_or_that_is_none_is_not_used_and_not_replaced() {
+    fn an_exposed_or_damaged_key_is_neither_used_nor_replaced() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join(FILE);
         fs::write(&path, [1; 31]).expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("ours");
-        assert!(matches!(kept(directory.path()), Err(NotKept::Damaged { .. })));
+        assert!(matches!(load_or_create(directory.path()), Err(KeyStorageError::Damaged { .. })));
         fs::write(&path, [1; 32]).expect("written");
-        assert_eq!(kept(directory.path()).expect("whole"), [1; 32]);
+        assert_eq!(load_or_create(directory.path()).expect("whole"), [1; 32]);
         for mode in [0o640, 0o604, 0o620] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("ours");
-            assert!(matches!(kept(directory.path()), Err(NotKept::Exposed { .. })), "{mode:o}");
+            assert!(
+                matches!(load_or_create(directory.path()), Err(KeyStorageError::Exposed { .. })),
+                "{mode:o}"
+            );
         }
         fs::remove_file(&path).expect("ours");
         std::os::unix::fs::symlink("/etc/hostname", &path).expect("ours");
-        assert!(matches!(kept(directory.path()), Err(NotKept::Exposed { .. })), "a link");
+        assert!(
+            matches!(load_or_create(directory.path()), Err(KeyStorageError::Exposed { .. })),
+            "a link"
+        );
         let nowhere = directory.path().join(FILE).join("below");
-        assert!(matches!(kept(&nowhere), Err(NotKept::Io { .. })));
+        assert!(matches!(load_or_create(&nowhere), Err(KeyStorageError::Io { .. })));
     }
 
     #[test]
-    fn the_key_of_an_operator_may_be_any_bytes_of_enough_length() {
+    fn the_key_of_the_operator_may_be_any_bytes_of_sufficient_length() {
         assert_eq!(credential(&[0xff; 32]).expect("long enough"), [0xff; 32]);
         assert_eq!(credential(&[b'\n'; 32]).expect("not an editor's"), [b'\n'; 32]);
         let mut line = vec![b'x'; 40];
@@ -256,12 +268,12 @@ mod tests {
         let error = credential(b"short\n").expect_err("short");
         assert!(error.to_string().contains("has 6 bytes"), "{error}");
         assert!(error.hint().contains("/dev/urandom"));
-        let error = declared("k", None).expect_err("no directory");
+        let error = load_credential("k", None).expect_err("no directory");
         assert!(error.hint().contains("LoadCredential="), "{}", error.hint());
     }
 
     #[test]
-    fn the_state_directory_is_that_of_the_manager_else_that_of_the_user() {
+    fn the_state_directory_of_systemd_precedes_that_of_the_user() {
         let found = |variables: &[(&str, &str)]| {
             directory(|name| {
                 let value = variables.iter().find(|(known, _)| *known == name)?.1;

@@ -52,22 +52,22 @@ struct Measured {
 
 impl StatusBoard {
     /// Sets the memory of each of `servers`, and returns the sums. Leaves out what cannot be
-    /// measured within [`defaults::MEMORY_PATIENCE`]. Cancel safe.
+    /// measured within [`defaults::MEASURE_TIMEOUT`]. Cancel safe.
     pub async fn measure(&self, servers: &mut [ServerState]) -> MemoryFigures {
-        let homes = self.homes();
-        let permit = Arc::clone(&self.scales.0);
+        let memory_owners = self.memory_owners();
+        let permit = Arc::clone(&self.memory_meter.0);
         let measuring = async {
             let permit = permit.acquire_owned().await.ok()?;
-            let until = Instant::now() + defaults::MEMORY_PATIENCE;
+            let until = Instant::now() + defaults::MEASURE_TIMEOUT;
             let measuring = task::spawn_blocking(move || {
-                let measured = measure(&homes, until);
+                let measured = measure(&memory_owners, until);
                 // Even if the caller no longer waits.
                 drop(permit);
                 measured
             });
             measuring.await.ok()
         };
-        let measured = time::timeout(2 * defaults::MEMORY_PATIENCE, measuring).await;
+        let measured = time::timeout(2 * defaults::MEASURE_TIMEOUT, measuring).await;
         let Measured { own, servers: mut bytes } = measured.ok().flatten().unwrap_or_default();
         for server in servers.iter_mut() {
             server.memory_bytes = bytes.remove(&server.name);
@@ -85,14 +85,17 @@ impl StatusBoard {
     }
 }
 
-fn measure(homes: &[MemoryOwner], until: Instant) -> Measured {
-    let roots: Vec<u32> = homes.iter().flat_map(|home| &home.pids).copied().collect();
+fn measure(memory_owners: &[MemoryOwner], until: Instant) -> Measured {
+    let roots: Vec<u32> = memory_owners.iter().flat_map(|owner| &owner.pids).copied().collect();
     let trees = memory_usage::of_trees(&roots, until);
-    let of = |home: &MemoryOwner| {
-        let trees = home.pids.iter().filter_map(|pid| trees.get(pid).copied());
-        let unit = home.unit.as_deref().and_then(|unit| memory_usage::of_unit(unit, until));
+    let of = |owner: &MemoryOwner| {
+        let trees = owner.pids.iter().filter_map(|pid| trees.get(pid).copied());
+        let unit = owner.unit.as_deref().and_then(|unit| memory_usage::of_unit(unit, until));
         let all: Vec<u64> = trees.chain(unit).collect();
-        (!all.is_empty()).then(|| (home.server.clone(), all.iter().sum()))
+        (!all.is_empty()).then(|| (owner.server.clone(), all.iter().sum()))
     };
-    Measured { own: memory_usage::own_memory(), servers: homes.iter().filter_map(of).collect() }
+    Measured {
+        own: memory_usage::own_memory(),
+        servers: memory_owners.iter().filter_map(of).collect(),
+    }
 }

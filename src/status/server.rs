@@ -76,8 +76,7 @@ pub struct ServerState {
     pub pid: Option<u32>,
     /// The state of the circuit breaker.
     pub breaker: Value,
-    /// The memory of its processes and all their descendants, in bytes; only if requested and
-    /// known.
+    /// The memory of its processes and their descendants, in bytes, if requested and known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
@@ -93,7 +92,7 @@ impl StatusBoard {
         let live = slot.live(None);
         let known = self.catalog.profile(slot.name());
         let profile = live.as_ref().and_then(|live| live.profile()).or(known.as_deref());
-        let said = |name: &str| {
+        let field = |name: &str| {
             let value = profile.and_then(|profile| profile.result.get(name));
             value.filter(|value| !value.is_null()).cloned()
         };
@@ -101,8 +100,8 @@ impl StatusBoard {
             status: status(&found),
             config: redacted(slot.declared()),
             server_info: profile.and_then(|profile| profile.server_info()).cloned(),
-            capabilities: said("capabilities"),
-            instructions: said("instructions").and_then(|text| text.as_str().map(str::to_owned)),
+            capabilities: field("capabilities"),
+            instructions: field("instructions").and_then(|text| text.as_str().map(str::to_owned)),
             restart_count: slot.n_lost().min(found.generation.saturating_sub(1)),
             last_health_check: found.traffic.last_check_ms.and_then(ago),
             last_health_check_ago_ms: found.traffic.last_check_ms,
@@ -130,16 +129,16 @@ impl StatusBoard {
 
     /// Returns the server that has a process for which `is_one` returns `true`.
     pub fn server_with_process(&self, is_one: impl Fn(u32) -> bool) -> Option<ServerName> {
-        self.homes()
+        self.memory_owners()
             .into_iter()
-            .find(|home| home.pids.iter().any(|pid| is_one(*pid)))
-            .map(|home| home.server)
+            .find(|owner| owner.pids.iter().any(|pid| is_one(*pid)))
+            .map(|owner| owner.server)
     }
 
     /// Returns the processes and the unit of each server.
-    pub(super) fn homes(&self) -> Vec<MemoryOwner> {
+    pub(super) fn memory_owners(&self) -> Vec<MemoryOwner> {
         let slots = self.pool.slots();
-        let home = |slot: &std::sync::Arc<ServerSlot>| MemoryOwner {
+        let owner = |slot: &std::sync::Arc<ServerSlot>| MemoryOwner {
             server: slot.name().clone(),
             pids: slot.status().pids,
             unit: match &slot.declared().transport {
@@ -147,7 +146,7 @@ impl StatusBoard {
                 TransportConfig::Stdio { .. } | TransportConfig::Http { .. } => None,
             },
         };
-        slots.values().map(home).collect()
+        slots.values().map(owner).collect()
     }
 }
 
@@ -214,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_literal_is_never_shown_and_a_reference_is() {
+    fn a_literal_secret_is_hidden_and_a_reference_is_shown() {
         let secrets = ["hunter2", "credential:token", "env:TOKEN"];
         let values = || ["A", "B", "C"].into_iter().zip(secrets);
         let table =

@@ -1,6 +1,8 @@
-//! The sockets that systemd opened for metamcp, told apart by `FileDescriptorName=`.
+//! The sockets that systemd opened for metamcp, each with its `FileDescriptorName=`.
 
 use std::{net::TcpListener, os::unix::net::UnixListener};
+
+use listenfd::ListenFd;
 
 /// The name of the HTTP sockets.
 pub const HTTP: &str = "http";
@@ -20,7 +22,7 @@ pub struct InheritedSockets {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InheritError {
     /// The name of the socket is unknown.
-    #[error("inherited socket {index} is named `{name}`")]
+    #[error("inherited socket {index} is named `{name}`, not `http` or `control`")]
     Name {
         /// The position of the socket, from 0.
         index: usize,
@@ -40,12 +42,20 @@ pub enum InheritError {
 }
 
 impl InheritError {
+    fn of(index: usize, name: &str) -> Self {
+        match name {
+            HTTP => Self::Kind { index, name: HTTP, wanted: "a TCP listener" },
+            CONTROL => Self::Kind { index, name: CONTROL, wanted: "a Unix listener" },
+            _ => Self::Name { index, name: name.to_owned() },
+        }
+    }
+
     /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Name { .. } => "Set `FileDescriptorName=http` or `=control` in the socket unit.",
             Self::Kind { .. } => {
-                "`http` takes `ListenStream=ADDRESS:PORT`, `control` takes `ListenStream=/PATH`."
+                "Set `ListenStream=ADDRESS:PORT` for `http`, and `ListenStream=/PATH` for `control`."
             }
         }
     }
@@ -66,40 +76,23 @@ impl InheritedSockets {
         // `listenfd` ignores names: a variable lists them in the same order.
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
-        let mut passed = listenfd::ListenFd::from_env();
+        let mut passed = ListenFd::from_env();
         let mut inherited = Self::default();
         for index in 0..passed.len() {
-            match names.next().unwrap_or_default() {
-                HTTP => match passed.take_tcp_listener(index) {
-                    Ok(Some(listener)) => inherited.http.push(listener),
-                    _ => {
-                        return Err(InheritError::Kind {
-                            index,
-                            name: HTTP,
-                            wanted: "a TCP listener",
-                        });
-                    }
-                },
-                CONTROL => match passed.take_unix_listener(index) {
-                    Ok(Some(listener)) => inherited.control.push(listener),
-                    _ => {
-                        return Err(InheritError::Kind {
-                            index,
-                            name: CONTROL,
-                            wanted: "a Unix listener",
-                        });
-                    }
-                },
-                "" | "unknown" => {
-                    if let Ok(Some(listener)) = passed.take_unix_listener(index) {
-                        inherited.control.push(listener);
-                    } else if let Ok(Some(listener)) = passed.take_tcp_listener(index) {
-                        inherited.http.push(listener);
-                    } else {
-                        return Err(InheritError::Name { index, name: String::new() });
-                    }
-                }
-                name => return Err(InheritError::Name { index, name: name.to_owned() }),
+            let name = names.next().unwrap_or_default();
+            let is_unnamed = matches!(name, "" | "unknown");
+            let unix = |passed: &mut ListenFd| passed.take_unix_listener(index).ok().flatten();
+            let tcp = |passed: &mut ListenFd| passed.take_tcp_listener(index).ok().flatten();
+            if (is_unnamed || name == CONTROL)
+                && let Some(listener) = unix(&mut passed)
+            {
+                inherited.control.push(listener);
+            } else if (is_unnamed || name == HTTP)
+                && let Some(listener) = tcp(&mut passed)
+            {
+                inherited.http.push(listener);
+            } else {
+                return Err(InheritError::of(index, name));
             }
         }
         Ok(inherited)

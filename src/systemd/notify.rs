@@ -15,7 +15,9 @@ pub fn ready(status: &str) {
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
-        Err(error) => tracing::warn!(%error, "no monotonic clock for the reload notice"),
+        Err(error) => {
+            tracing::warn!(%error, "cannot report the reload to systemd: no monotonic clock: {error}");
+        }
     }
 }
 
@@ -53,7 +55,7 @@ fn send(states: &[NotifyState<'_>]) {
     // Without a manager this does nothing. An error means that the library does not know the kind
     // of the socket; the service continues.
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "cannot notify the service manager");
+        tracing::debug!(%error, "cannot notify the service manager: {error}");
     }
 }
 
@@ -67,13 +69,13 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_stop_may_take_as_long_as_requests_may() {
+    fn a_stop_may_take_as_long_as_the_longest_request() {
         let day = Duration::from_secs(24 * 60 * 60);
         assert_eq!(super::extension(day), "EXTEND_TIMEOUT_USEC=86400000000");
     }
 
     #[test]
-    fn a_status_cannot_smuggle_another_assignment() {
+    fn a_status_text_cannot_add_an_assignment() {
         assert_eq!(super::one_line("up\nERRNO=5"), "up ERRNO=5");
     }
 }

@@ -28,8 +28,7 @@ pub fn forbid_dumps() -> io::Result<()> {
 /// Started as root, the service remains root for the file system only. A program that root executes
 /// regains only what the bounding set still holds, which is nothing.
 ///
-/// Empty sets are left alone: with `SystemCallFilter=~@privileged`, even a `capset` without effect
-/// would kill the process.
+/// Leaves empty sets alone: under `SystemCallFilter=~@privileged`, any `capset` kills the process.
 ///
 /// # Errors
 ///

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_in_a_unit_unless_systemd_runs_it_beside_the_service() {
+    fn a_process_counts_as_in_the_unit_unless_systemd_runs_it_beside_the_service() {
         let unit = "/system.slice/metamcp.service";
         for (group, expected) in [
             (unit.to_owned(), true),

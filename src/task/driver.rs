@@ -29,16 +29,16 @@ pub struct TaskDriver {
     pub(super) views: Arc<Views>,
     store: Mutex<TaskStore>,
     /// The channels for commands to running calls, by id.
-    orders: Mutex<HashMap<String, mpsc::Sender<TaskCommand>>>,
+    commands: Mutex<HashMap<String, mpsc::Sender<TaskCommand>>>,
     /// Grows with each change of the store.
     changes: watch::Sender<u64>,
-    shelf: Arc<TaskFiles>,
+    files: Arc<TaskFiles>,
     clock: Clock,
     drivers: TaskTracker,
     /// Cancelled when no more calls may start.
     pub(super) stop: CancellationToken,
     /// Cancelled when running calls are to end now.
-    pub(super) hurry: CancellationToken,
+    pub(super) abort: CancellationToken,
 }
 
 /// A call to start.
@@ -51,7 +51,7 @@ pub struct TaskWork {
     /// The `tools/call` request, as a client of the server would send it.
     pub request: Message,
     /// The maximum time that it may run.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// The party that it counts for.
     pub holder: Holder,
 }
@@ -71,10 +71,10 @@ pub enum TaskStartError {
 #[derive(Debug, thiserror::Error)]
 pub enum CancelError {
     /// Its server cannot be reached.
-    #[error("its server cannot be told")]
+    #[error("the server of the call cannot be reached")]
     Unasked(#[source] CallError),
     /// Its server refuses.
-    #[error("its server refuses: {0}")]
+    #[error("the server of the call refuses: {0}")]
     Refused(String),
 }
 
@@ -82,10 +82,13 @@ pub enum CancelError {
 #[derive(Debug)]
 pub(super) enum TaskCommand {
     /// End the call. The reply is the error if it continues.
-    Cancel(oneshot::Sender<Result<(), CancelError>>),
-    /// Poll the server now. The reply comes when the status is known.
-    Look(oneshot::Sender<()>),
+    Cancel(CancelReply),
+    /// Poll the server now. The sender is dropped when the status is known.
+    Poll(oneshot::Sender<()>),
 }
+
+/// The sender of the reply to [`TaskCommand::Cancel`].
+pub(super) type CancelReply = oneshot::Sender<Result<(), CancelError>>;
 
 /// The time of day at the start of the service, plus the time elapsed since: it never goes back.
 #[derive(Clone, Copy, Debug)]
@@ -110,8 +113,8 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl TaskDriver {
-    /// Creates the driver of the calls of the clients of `views`, which are stored on `shelf`.
-    pub fn new(views: Arc<Views>, shelf: TaskFiles) -> Arc<Self> {
+    /// Creates the driver of calls through `views`, which are stored in `files`.
+    pub fn new(views: Arc<Views>, files: TaskFiles) -> Arc<Self> {
         let bounds = TaskLimits {
             n_running: defaults::TASKS_RUNNING_MAX,
             n_tasks: defaults::TASKS_MAX,
@@ -121,13 +124,13 @@ impl TaskDriver {
         Arc::new(Self {
             views,
             store: Mutex::new(TaskStore::new(bounds)),
-            orders: Mutex::default(),
+            commands: Mutex::default(),
             changes: watch::Sender::new(0),
-            shelf: Arc::new(shelf),
+            files: Arc::new(files),
             clock: Clock::new(),
             drivers: TaskTracker::new(),
             stop: CancellationToken::new(),
-            hurry: CancellationToken::new(),
+            abort: CancellationToken::new(),
         })
     }
 
@@ -135,28 +138,25 @@ impl TaskDriver {
     /// that may still exist are polled again. All others get an unknown outcome. Cancel safe: a
     /// later call reads the files again.
     pub async fn restore(self: &Arc<Self>) {
-        let shelf = Arc::clone(&self.shelf);
-        let found = tokio::task::spawn_blocking(move || shelf.read()).await.unwrap_or_default();
+        let files = Arc::clone(&self.files);
+        let found = tokio::task::spawn_blocking(move || files.read()).await.unwrap_or_default();
         let now_ms = self.clock.now_ms();
         for mut task in found {
-            let id = task.id.clone();
+            let (id, server) = (task.id.clone(), task.server.clone());
+            let had_ended = task.status.has_ended();
             let survives = task.upstream.as_ref().is_some_and(|upstream| upstream.survives);
-            if task.status.has_ended() {
-                let gone = self.store().insert(task);
-                self.forget(gone).await;
-            } else if survives {
-                task.status = TaskStatus::Unreachable;
-                task.message = Some("the service was restarted while the call ran".to_owned());
-                let server = task.server.clone();
-                let gone = self.store().insert(task);
-                self.forget(gone).await;
-                let orders = self.expect_orders(&id);
-                self.drivers.spawn(Arc::clone(self).recover(id, server, orders));
-            } else {
-                let message = "the service was restarted while the call ran".to_owned();
-                task.end(TaskEnd::Unknown { message }, now_ms);
-                let gone = self.store().insert(task);
-                self.forget(gone).await;
+            let message = "the service was restarted while the call ran".to_owned();
+            if !had_ended && survives {
+                (task.status, task.message) = (TaskStatus::Unreachable, Some(message));
+            } else if !had_ended {
+                task.end(TaskEnd::Unknown(message), now_ms);
+            }
+            let gone = self.store().insert(task);
+            self.forget(gone).await;
+            if !had_ended && survives {
+                let commands = self.open_commands(&id);
+                self.drivers.spawn(Arc::clone(self).recover(id, server, commands));
+            } else if !had_ended {
                 self.save(&id).await;
             }
         }
@@ -185,23 +185,23 @@ impl TaskDriver {
             }
             store.insert(task.clone())
         };
-        let (orders, (begins, begun)) = (self.expect_orders(&id), oneshot::channel());
+        let (commands, (saved, is_saved)) = (self.open_commands(&id), oneshot::channel());
         // The call continues, whatever happens to its caller.
-        self.drivers.spawn(Arc::clone(self).run(id, work, orders, begins));
+        self.drivers.spawn(Arc::clone(self).run(id, work, commands, saved));
         self.changed();
         self.forget(gone).await;
-        let _ended_meanwhile = begun.await;
+        let _ended_meanwhile = is_saved.await;
         // Source: MCP 2025-11-25, "Tasks": a new task is "working", however soon it ends.
         Ok(task)
     }
 
     /// Supervises all calls until `stop`, and drops ended ones when they expire. After that,
-    /// running calls may continue until `hurry`.
+    /// running calls may continue until `abort`.
     ///
     /// # Cancel safety
     ///
     /// If dropped early, ended calls no longer expire, and running ones are not awaited.
-    pub async fn supervise(self: Arc<Self>, stop: CancellationToken, hurry: CancellationToken) {
+    pub async fn supervise(self: Arc<Self>, stop: CancellationToken, abort: CancellationToken) {
         let mut changes = self.changes.subscribe();
         loop {
             self.store().expire_after(self.views.config().tasks.expiry);
@@ -227,9 +227,9 @@ impl TaskDriver {
         self.drivers.close();
         tokio::select! {
             () = self.drivers.wait() => return,
-            () = hurry.cancelled() => {}
+            () = abort.cancelled() => {}
         }
-        self.hurry.cancel();
+        self.abort.cancel();
         self.drivers.wait().await;
     }
 
@@ -267,16 +267,16 @@ impl TaskDriver {
 
     /// Polls the server of a lost call, and returns the state of the call after that. Cancel safe.
     pub async fn poll_server(&self, id: &str) -> Option<TaskRecord> {
-        let (told, known) = oneshot::channel();
-        if self.order(id, TaskCommand::Look(told)).await {
-            let _ended_meanwhile = known.await;
+        let (reply, known) = oneshot::channel();
+        if self.send(id, TaskCommand::Poll(reply)).await {
+            let _dropped = known.await;
         }
         self.get(id)
     }
 
-    /// Waits until a call has ended, for at most `patience`, and returns its state after that.
+    /// Waits until a call has ended, for at most `timeout`, and returns its state after that.
     /// Cancel safe.
-    pub async fn ended(&self, id: &str, patience: Duration) -> Option<TaskRecord> {
+    pub async fn ended(&self, id: &str, timeout: Duration) -> Option<TaskRecord> {
         let mut changes = self.changes.subscribe();
         let ended = async {
             while self.get(id).is_some_and(|task| !task.status.has_ended()) {
@@ -285,7 +285,7 @@ impl TaskDriver {
                 }
             }
         };
-        let _in_time = time::timeout(patience, ended).await;
+        let _in_time = time::timeout(timeout, ended).await;
         self.get(id)
     }
 
@@ -296,8 +296,8 @@ impl TaskDriver {
     ///
     /// [`CancelError`] if its server cannot be reached, or refuses; the call then continues.
     pub async fn cancel(&self, id: &str) -> Result<Option<TaskRecord>, CancelError> {
-        let (told, done) = oneshot::channel();
-        if self.order(id, TaskCommand::Cancel(told)).await
+        let (reply, done) = oneshot::channel();
+        if self.send(id, TaskCommand::Cancel(reply)).await
             && let Ok(done) = done.await
         {
             done?;
@@ -306,30 +306,30 @@ impl TaskDriver {
     }
 
     /// Sends a command to a call; `false` if the call does not run.
-    async fn order(&self, id: &str, order: TaskCommand) -> bool {
-        let orders = {
-            let all = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-            all.get(id).cloned()
-        };
-        match orders {
-            Some(orders) => orders.send(order).await.is_ok(),
+    async fn send(&self, id: &str, command: TaskCommand) -> bool {
+        let commands = self.commands().get(id).cloned();
+        match commands {
+            Some(commands) => commands.send(command).await.is_ok(),
             None => false,
         }
     }
 
-    fn expect_orders(&self, id: &str) -> mpsc::Receiver<TaskCommand> {
-        let (orders, taken) = mpsc::channel(defaults::TASK_ORDERS_MAX);
-        let mut all = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(id.to_owned(), orders);
+    fn open_commands(&self, id: &str) -> mpsc::Receiver<TaskCommand> {
+        let (commands, taken) = mpsc::channel(defaults::TASK_ORDERS_MAX);
+        self.commands().insert(id.to_owned(), commands);
         taken
+    }
+
+    /// Records the end of a call.
+    pub(super) async fn end(&self, id: &str, end: TaskEnd) {
+        self.record_event(id, TaskEvent::Ended(end)).await;
     }
 
     /// Records an event of a call, and writes it to disk if a restart must know it.
     pub(super) async fn record_event(&self, id: &str, event: TaskEvent) {
         let is_kept = matches!(event, TaskEvent::Accepted(_) | TaskEvent::Ended(_));
         if let TaskEvent::Ended(_) = event {
-            let mut all = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-            all.remove(id);
+            self.commands().remove(id);
         }
         let is_seen = !matches!(event, TaskEvent::Progress(_));
         let gone = self.store().apply(id, event, self.clock.now_ms());
@@ -346,8 +346,8 @@ impl TaskDriver {
     /// Writes a call to disk. Only its driver does so, and so the last state is on disk.
     pub(super) async fn save(&self, id: &str) {
         let Some(task) = self.get(id) else { return };
-        let shelf = Arc::clone(&self.shelf);
-        let _panicked = tokio::task::spawn_blocking(move || shelf.write(&task)).await;
+        let files = Arc::clone(&self.files);
+        let _panicked = tokio::task::spawn_blocking(move || files.write(&task)).await;
         if self.get(id).is_none() {
             // The call was dropped to make room meanwhile.
             self.forget(vec![id.to_owned()]).await;
@@ -358,12 +358,16 @@ impl TaskDriver {
         if ids.is_empty() {
             return;
         }
-        let shelf = Arc::clone(&self.shelf);
-        let _panicked = tokio::task::spawn_blocking(move || shelf.remove(&ids)).await;
+        let files = Arc::clone(&self.files);
+        let _panicked = tokio::task::spawn_blocking(move || files.remove(&ids)).await;
     }
 
     fn changed(&self) {
         self.changes.send_modify(|n_changes| *n_changes += 1);
+    }
+
+    fn commands(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<TaskCommand>>> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn store(&self) -> MutexGuard<'_, TaskStore> {

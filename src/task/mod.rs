@@ -18,6 +18,7 @@ mod status;
 mod store;
 mod task_files;
 mod task_run;
+mod upstream_task;
 
 pub use driver::{CancelError, TaskDriver, TaskStartError, TaskWork};
 pub use record::{TaskOutcome, TaskRecord, UpstreamTask};

@@ -61,15 +61,6 @@ pub enum TaskOutcome {
     Error(String),
 }
 
-impl TaskOutcome {
-    /// Returns its size, in bytes.
-    pub fn n_bytes(&self) -> usize {
-        match self {
-            Self::Result(text) | Self::Error(text) => text.len(),
-        }
-    }
-}
-
 impl TaskRecord {
     /// Creates a call that has just started.
     pub fn new(id: String, server: &str, tool: &str, now_ms: u64) -> Self {
@@ -90,14 +81,16 @@ impl TaskRecord {
 
     /// Returns the size of its outcome, in bytes.
     pub fn n_bytes(&self) -> usize {
-        self.outcome.as_ref().map_or(0, TaskOutcome::n_bytes)
+        self.outcome.as_ref().map_or(0, |outcome| match outcome {
+            TaskOutcome::Result(text) | TaskOutcome::Error(text) => text.len(),
+        })
     }
 
     /// Returns the call as operators see it, without its outcome. It is kept for `expiry` after its
     /// end.
     pub fn to_operator_json(&self, expiry: Duration) -> Value {
         let expiry_ms = u64::try_from(expiry.as_millis()).unwrap_or(u64::MAX);
-        let mut told = json!({
+        let mut object = json!({
             "taskId": self.id,
             "server": self.server,
             "tool": self.tool,
@@ -108,7 +101,7 @@ impl TaskRecord {
         });
         let mut add = |name: &str, value: Option<Value>| {
             if let Some(value) = value {
-                told[name] = value;
+                object[name] = value;
             }
         };
         add("statusMessage", self.message.clone().map(Value::from));
@@ -116,12 +109,10 @@ impl TaskRecord {
         let expires = self.ended_ms.map(|ended| ended.saturating_add(expiry_ms));
         add("expiresAt", expires.map(stamp).map(Value::from));
         add("progress", self.progress.clone());
-        add("serverTaskId", self.upstream.as_ref().map(|upstream| json!(upstream.id)));
-        add(
-            "pollInterval",
-            self.upstream.as_ref().and_then(|upstream| upstream.poll_ms).map(Value::from),
-        );
-        told
+        let upstream = self.upstream.as_ref();
+        add("serverTaskId", upstream.map(|upstream| json!(upstream.id)));
+        add("pollInterval", upstream.and_then(|upstream| upstream.poll_ms).map(Value::from));
+        object
     }
 }
 

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_on_the_disk_is_the_word_that_is_told() {
+    fn the_name_of_a_status_equals_its_form_on_disk() {
         for status in TaskStatus::ALL {
             let word = serde_json::to_value(status).expect("a string");
             assert_eq!(word, status.name());

@@ -29,7 +29,7 @@ pub struct TaskStore {
     n_bytes: usize,
     /// The memory of the outcomes.
     memory: MemoryReservation,
-    bounds: TaskLimits,
+    limits: TaskLimits,
 }
 
 /// An event of a running call.
@@ -37,23 +37,14 @@ pub struct TaskStore {
 pub enum TaskEvent {
     /// Its server has made it a task.
     Accepted(UpstreamTask),
-    /// Its server works on it.
-    Working {
-        /// The server's message.
-        message: Option<String>,
-    },
-    /// Its server waits for input.
-    InputRequired {
-        /// The server's message.
-        message: Option<String>,
-    },
+    /// Its server works on it, and may say so in a message.
+    Working(Option<String>),
+    /// Its server waits for input, and may say so in a message.
+    InputRequired(Option<String>),
     /// It has made this progress.
     Progress(Value),
-    /// Its server was lost; only a task of the server continues then.
-    Lost {
-        /// The reason.
-        message: String,
-    },
+    /// Its server was lost for this reason; only a task of the server continues then.
+    Lost(String),
     /// It has ended.
     Ended(TaskEnd),
 }
@@ -70,32 +61,26 @@ pub enum TaskEnd {
         /// Its message.
         message: String,
     },
-    /// It was cancelled.
-    Cancelled {
-        /// The reason.
-        message: String,
-    },
-    /// The outcome is unknown.
-    Unknown {
-        /// The reason.
-        message: String,
-    },
+    /// It was cancelled, for this reason.
+    Cancelled(String),
+    /// The outcome is unknown, for this reason.
+    Unknown(String),
 }
 
 impl TaskStore {
     /// Creates an empty store.
-    pub fn new(bounds: TaskLimits) -> Self {
-        Self { tasks: BTreeMap::new(), n_bytes: 0, memory: MemoryReservation::default(), bounds }
+    pub fn new(limits: TaskLimits) -> Self {
+        Self { tasks: BTreeMap::new(), n_bytes: 0, memory: MemoryReservation::default(), limits }
     }
 
     /// Changes the time for which ended calls are kept.
     pub fn expire_after(&mut self, expiry: Duration) {
-        self.bounds.expiry = expiry;
+        self.limits.expiry = expiry;
     }
 
     /// Returns the time for which ended calls are kept.
     pub fn expiry(&self) -> Duration {
-        self.bounds.expiry
+        self.limits.expiry
     }
 
     /// Returns the call `id`.
@@ -125,7 +110,7 @@ impl TaskStore {
 
     /// Returns whether another call may run.
     pub fn has_room(&self) -> bool {
-        self.n_running() < self.bounds.n_running
+        self.n_running() < self.limits.n_running
     }
 
     /// Inserts a new call, or one of an earlier process. Returns the ids that were dropped for it.
@@ -149,13 +134,13 @@ impl TaskStore {
                 task.progress = Some(progress);
                 return Some(Vec::new());
             }
-            TaskEvent::Working { message } => {
+            TaskEvent::Working(message) => {
                 (task.status, task.message) = (TaskStatus::Working, message);
             }
-            TaskEvent::InputRequired { message } => {
+            TaskEvent::InputRequired(message) => {
                 (task.status, task.message) = (TaskStatus::InputRequired, message);
             }
-            TaskEvent::Lost { message } => {
+            TaskEvent::Lost(message) => {
                 (task.status, task.message) = (TaskStatus::Unreachable, Some(message));
             }
             TaskEvent::Ended(end) => {
@@ -172,7 +157,7 @@ impl TaskStore {
 
     /// Drops expired calls. Returns their ids, and the time of the next expiry.
     pub fn sweep(&mut self, now_ms: u64) -> (Vec<String>, Option<u64>) {
-        let expiry_ms = u64::try_from(self.bounds.expiry.as_millis()).unwrap_or(u64::MAX);
+        let expiry_ms = u64::try_from(self.limits.expiry.as_millis()).unwrap_or(u64::MAX);
         let (mut over, mut next) = (Vec::new(), None::<u64>);
         for task in self.tasks.values() {
             let Some(ended) = task.ended_ms else { continue };
@@ -197,8 +182,8 @@ impl TaskStore {
     /// Drops the calls that ended first until the limits are kept. Running calls and `last` stay.
     fn make_room(&mut self, last: &str) -> Vec<String> {
         let mut gone = Vec::new();
-        while self.tasks.len() > self.bounds.n_tasks
-            || self.n_bytes > self.bounds.n_bytes
+        while self.tasks.len() > self.limits.n_tasks
+            || self.n_bytes > self.limits.n_bytes
             || self.memory.resize(self.n_bytes).is_err()
         {
             let others = self.tasks.values().filter(|task| task.id != last);
@@ -217,22 +202,19 @@ impl TaskRecord {
     pub fn end(&mut self, end: TaskEnd, now_ms: u64) {
         (self.status, self.message, self.outcome) = match end {
             // A result may say that the tool has failed. Source: MCP 2025-11-25, "Tasks".
-            TaskEnd::Result(result) => match task::has_failed(&result) {
-                true => {
-                    let message = "the tool says that it has failed: its result says why";
-                    (
-                        TaskStatus::Failed,
-                        Some(message.to_owned()),
-                        Some(TaskOutcome::Result(result)),
-                    )
-                }
-                false => (TaskStatus::Completed, None, Some(TaskOutcome::Result(result))),
-            },
+            TaskEnd::Result(result) => {
+                let message = "the tool reported a failure: its result has the reason";
+                let (status, message) = match task::has_failed(&result) {
+                    true => (TaskStatus::Failed, Some(message.to_owned())),
+                    false => (TaskStatus::Completed, None),
+                };
+                (status, message, Some(TaskOutcome::Result(result)))
+            }
             TaskEnd::Error { error, message } => {
                 (TaskStatus::Failed, Some(message), Some(TaskOutcome::Error(error)))
             }
-            TaskEnd::Cancelled { message } => (TaskStatus::Cancelled, Some(message), None),
-            TaskEnd::Unknown { message } => (TaskStatus::UnknownOutcome, Some(message), None),
+            TaskEnd::Cancelled(message) => (TaskStatus::Cancelled, Some(message), None),
+            TaskEnd::Unknown(message) => (TaskStatus::UnknownOutcome, Some(message), None),
         };
         let now_ms = now_ms.max(self.created_ms);
         (self.updated_ms, self.ended_ms) = (now_ms, Some(now_ms));

@@ -26,14 +26,14 @@ const BROKEN: &str = "broken";
 pub struct TaskFiles {
     directory: Option<PathBuf>,
     /// The warning about an unusable directory was logged.
-    is_lamented: AtomicBool,
+    is_warned: AtomicBool,
 }
 
 impl TaskFiles {
     /// Returns the files below the directory `state`; without one, nothing is kept.
     pub fn in_directory(state: Option<&Path>) -> Self {
         let directory = state.map(|state| state.join(DIRECTORY));
-        Self { directory, is_lamented: AtomicBool::new(false) }
+        Self { directory, is_warned: AtomicBool::new(false) }
     }
 
     /// Writes the state of a call, readable only by its owner.
@@ -41,10 +41,14 @@ impl TaskFiles {
         let Some(path) = self.path(&task.id) else { return };
         let text = serde_json::to_vec(task).expect("our own values have string keys");
         if let Err(error) = files::replace(&path, &text)
-            && !self.is_lamented.swap(true, Ordering::Relaxed)
+            && !self.is_warned.swap(true, Ordering::Relaxed)
         {
             // Logged once, and not for every call.
-            tracing::warn!(path = %path.display(), %error, "tasks will not survive a restart");
+            let path = path.display();
+            tracing::warn!(
+                %path, %error,
+                "tasks will not survive a restart: cannot write `{path}`: {error}"
+            );
         }
     }
 
@@ -61,14 +65,13 @@ impl TaskFiles {
         let Some(directory) = &self.directory else { return Vec::new() };
         files::tidy(directory, defaults::CACHE_DRAFT_AGE);
         let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-        let (mut tasks, mut n_broken) = (Vec::new(), 0);
         let mut found: Vec<(Option<SystemTime>, PathBuf)> =
             entries.flatten().map(|entry| (written(&entry), entry.path())).collect();
         found.sort();
         let paths: Vec<PathBuf> = found.into_iter().rev().map(|(_, path)| path).collect();
         let ends = |path: &Path, suffix| path.extension().is_some_and(|found| found == suffix);
-        n_broken += paths.iter().filter(|path| ends(path, BROKEN)).count();
-        let mut n_forgotten = 0;
+        let mut n_broken = paths.iter().filter(|path| ends(path, BROKEN)).count();
+        let (mut tasks, mut n_forgotten) = (Vec::new(), 0);
         for path in paths.into_iter().filter(|path| ends(path, SUFFIX)) {
             if tasks.len() >= defaults::TASKS_MAX {
                 n_forgotten += 1;
@@ -78,7 +81,8 @@ impl TaskFiles {
             match read(&path) {
                 Ok(task) => tasks.push(task),
                 Err(reason) => {
-                    tracing::warn!(path = %path.display(), reason, "task set aside");
+                    let file = path.display();
+                    tracing::warn!(path = %file, reason, "task file `{file}` set aside: {reason}");
                     n_broken += 1;
                     let _gone = match n_broken > defaults::TASK_FILES_BROKEN_MAX {
                         true => fs::remove_file(&path),
@@ -88,7 +92,10 @@ impl TaskFiles {
             }
         }
         if n_forgotten > 0 {
-            tracing::warn!(n_forgotten, "tasks forgotten: there are too many");
+            tracing::warn!(
+                n_forgotten,
+                "removed the {n_forgotten} oldest task files: there are too many"
+            );
         }
         tasks
     }
@@ -109,13 +116,13 @@ fn written(entry: &fs::DirEntry) -> Option<SystemTime> {
 fn read(path: &Path) -> Result<TaskRecord, String> {
     let bytes = files::content(path, defaults::TASK_FILE_BYTES_MAX)
         .map_err(|error| error.to_string())?
-        .ok_or("it is gone")?;
+        .ok_or("it was removed")?;
     let task: TaskRecord = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     let is_named = path.file_stem().is_some_and(|stem| stem == task.id.as_str())
         && Uuid::try_parse(&task.id).is_ok();
     match (is_named, task.status.has_ended() == task.ended_ms.is_some()) {
-        (false, _) => Err("it is about another task".to_owned()),
-        (_, false) => Err("it has ended and has not".to_owned()),
+        (false, _) => Err("it belongs to another task".to_owned()),
+        (_, false) => Err("its status and its end contradict each other".to_owned()),
         (true, true) => Ok(task),
     }
 }
@@ -142,66 +149,66 @@ mod tests {
     #[test]
     fn a_task_file_is_read_back_and_only_its_owner_may_read_it() {
         let state = tempfile::tempdir().expect("a directory");
-        let shelf = TaskFiles::in_directory(Some(state.path()));
-        assert!(shelf.read().is_empty(), "there is nothing yet");
+        let files = TaskFiles::in_directory(Some(state.path()));
+        assert!(files.read().is_empty(), "there is nothing yet");
         let (runs, mut ended) = (task(), task());
         ended.end(TaskEnd::Result(r#"{"content":["ü\""]}"#.to_owned()), 9);
-        shelf.write(&runs);
-        shelf.write(&ended);
-        let found = fs::metadata(shelf.path(&runs.id).expect("a path")).expect("written");
+        files.write(&runs);
+        files.write(&ended);
+        let found = fs::metadata(files.path(&runs.id).expect("a path")).expect("written");
         assert_eq!(found.permissions().mode() & 0o777, 0o600);
-        let found = shelf.read();
+        let found = files.read();
         assert!(found.len() == 2 && found.contains(&runs) && found.contains(&ended), "{found:?}");
-        shelf.remove(&[runs.id, "../../etc/passwd".to_owned(), task().id]);
-        assert_eq!(shelf.read(), [ended]);
+        files.remove(&[runs.id, "../../etc/passwd".to_owned(), task().id]);
+        assert_eq!(files.read(), [ended]);
     }
 
     #[test]
     fn a_broken_task_file_is_set_aside_and_the_other_files_are_read() {
         let state = tempfile::tempdir().expect("a directory");
-        let shelf = TaskFiles::in_directory(Some(state.path()));
+        let files = TaskFiles::in_directory(Some(state.path()));
         let good = task();
-        shelf.write(&good);
+        files.write(&good);
         let broken: Vec<String> = (0..3).map(|_| task().id).collect();
         let whole = serde_json::to_string(&good).expect("JSON");
         let wrong = whole.replace(&good.id, &broken[2]).replace("working", "completed");
         for (id, text) in broken.iter().zip(["", whole.as_str(), wrong.as_str()]) {
-            fs::write(shelf.path(id).expect("a path"), text).expect("written");
+            fs::write(files.path(id).expect("a path"), text).expect("written");
         }
-        assert_eq!(shelf.read(), std::slice::from_ref(&good));
+        assert_eq!(files.read(), std::slice::from_ref(&good));
         let mut expected: Vec<String> = broken.iter().map(|id| format!("{id}.broken")).collect();
         expected.push(format!("{}.task", good.id));
         expected.sort();
         assert_eq!(names(state.path()), expected);
         for _ in 0..defaults::TASK_FILES_BROKEN_MAX {
-            fs::write(shelf.path(&task().id).expect("a path"), "{").expect("written");
+            fs::write(files.path(&task().id).expect("a path"), "{").expect("written");
         }
-        shelf.read();
+        files.read();
         assert_eq!(names(state.path()).len(), defaults::TASK_FILES_BROKEN_MAX + 1);
     }
 
     #[test]
     fn the_most_recently_written_task_files_are_read_if_there_are_too_many() {
         let state = tempfile::tempdir().expect("a directory");
-        let shelf = TaskFiles::in_directory(Some(state.path()));
+        let files = TaskFiles::in_directory(Some(state.path()));
         let last = task();
-        shelf.write(&last);
+        files.write(&last);
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
         for _ in 0..defaults::TASKS_MAX + 1 {
             let task = task();
-            let path = shelf.path(&task.id).expect("a path");
+            let path = files.path(&task.id).expect("a path");
             fs::write(&path, serde_json::to_vec(&task).expect("JSON")).expect("written");
             let file = File::options().write(true).open(&path).expect("there");
             file.set_modified(long_ago).expect("aged");
         }
-        let found = shelf.read();
+        let found = files.read();
         assert_eq!(found.len(), defaults::TASKS_MAX);
         assert!(found.contains(&last), "the last one may run");
         assert_eq!(names(state.path()).len(), defaults::TASKS_MAX);
     }
 
     #[test]
-    fn without_a_directory_nothing_is_kept_and_nothing_fails() {
+    fn without_a_directory_no_task_is_stored_and_no_operation_fails() {
         let nowhere = TaskFiles::in_directory(None);
         nowhere.write(&task());
         assert!(nowhere.read().is_empty());

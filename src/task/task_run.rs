@@ -1,95 +1,77 @@
 //! One call from its start to its end.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{self, Instant},
+    time::Instant,
 };
 
 use super::{
-    CancelError, TaskDriver, TaskEnd, TaskEvent, TaskWork, UpstreamTask, driver::TaskCommand,
+    TaskDriver, TaskEnd, TaskEvent, TaskWork, UpstreamTask,
+    driver::{CancelReply, TaskCommand},
 };
 use crate::{
-    backoff::Backoff,
     call::{CallError, Exchange},
-    capacity_holder::Holder,
     config::{TransportConfig, defaults},
-    connection::{CallEvent as Came, ConnectionLimits, SideMessage},
+    connection::{CallEvent, ConnectionLimits, SideMessage},
     error_report::chain,
-    pool::ConnectionLease,
-    protocol::{
-        Message, ObjectMembers, RpcError,
-        jsonrpc::MessagePart,
-        payloads::method,
-        rpc_error::{INTERNAL_ERROR, REQUEST_TIMEOUT},
-        task,
-    },
+    protocol::{Message, ObjectMembers, jsonrpc::MessagePart, payloads::method},
     view::BackgroundCall,
 };
 
 /// The answer to a call that its server may have made a task.
-enum Answered {
+enum CallAnswer {
     /// The call has ended.
     Ended(TaskEnd),
     /// The server has made it a task.
     Task(UpstreamTask),
 }
 
-/// The state of a task, as its server reports it.
-enum Told {
-    /// It continues; poll it again after this time.
-    Goes(TaskEvent, Duration),
-    /// It has ended.
-    Ended(TaskEnd),
-    /// The server cannot be asked, or cannot answer.
-    Lost(String),
-}
-
 impl TaskDriver {
-    /// Makes the call and drives it to its end. Sends `begins` once the call is on disk.
+    /// Makes the call and drives it to its end. Sends `saved` once the call is on disk.
     pub(super) async fn run(
         self: Arc<Self>,
         id: String,
         work: TaskWork,
-        mut orders: mpsc::Receiver<TaskCommand>,
-        begins: oneshot::Sender<()>,
+        mut commands: mpsc::Receiver<TaskCommand>,
+        saved: oneshot::Sender<()>,
     ) {
         self.save(&id).await;
-        let _gone = begins.send(());
-        let server = work.slot.name().as_str().to_owned();
-        let survives = survives(&work.slot.declared().transport);
-        let until = Instant::now() + work.patience;
-        let limits = ConnectionLimits { silence: work.patience, total: work.patience };
+        let _gone = saved.send(());
+        let TaskWork { slot, tool, request, timeout, holder } = work;
+        let server = slot.name().as_str().to_owned();
+        let survives = survives(&slot.declared().transport);
+        let deadline = Instant::now() + timeout;
+        let limits = ConnectionLimits { silence: timeout, total: timeout };
         // The server keeps the task until metamcp has seen its end, and for the expiry after that.
-        let ttl = work.patience + self.expiry();
-        let request = reporting(work.request, &id);
-        let (slot, tool) = (work.slot, &work.tool);
-        let calling = self.views.call_in_background(slot, tool, request, limits, ttl, work.holder);
-        tokio::pin!(calling);
-        let begun = loop {
+        let ttl = timeout + self.expiry();
+        let request = with_progress_token(request, &id);
+        let call = self.views.call_in_background(slot, &tool, request, limits, ttl, holder);
+        tokio::pin!(call);
+        let call = loop {
             tokio::select! {
-                begun = &mut calling => break begun,
-                Some(order) = orders.recv() => match order {
-                    TaskCommand::Look(told) => answer_all(vec![told]),
-                    order @ TaskCommand::Cancel(_) => return self.gave_up(&id, order).await,
+                call = &mut call => break call,
+                Some(command) = commands.recv() => match command {
+                    TaskCommand::Poll(reply) => drop(reply),
+                    TaskCommand::Cancel(reply) => return self.end_cancelled(&id, reply).await,
                 },
-                () = self.hurry.cancelled() => {
+                () = self.abort.cancelled() => {
                     let message = "the service was stopped before the call was sent".to_owned();
-                    return self.record_event(&id, TaskEvent::Ended(TaskEnd::Cancelled { message })).await;
+                    return self.end(&id, TaskEnd::Cancelled(message)).await;
                 }
             }
         };
-        let BackgroundCall { exchange, lease } = match begun {
-            Ok(background) => background,
-            Err(error) => return self.record_event(&id, TaskEvent::Ended(failed(&error))).await,
+        let BackgroundCall { exchange, lease } = match call {
+            Ok(call) => call,
+            Err(error) => return self.end(&id, TaskEnd::of_error(&error)).await,
         };
-        match self.answer(&id, *exchange, &mut orders, survives).await {
-            Some(Answered::Ended(end)) => self.record_event(&id, TaskEvent::Ended(end)).await,
-            Some(Answered::Task(upstream)) => {
+        match self.answer(&id, *exchange, &mut commands, survives).await {
+            Some(CallAnswer::Ended(end)) => self.end(&id, end).await,
+            Some(CallAnswer::Task(upstream)) => {
                 self.record_event(&id, TaskEvent::Accepted(upstream.clone())).await;
-                self.follow(&id, &server, upstream, lease, until, &mut orders).await;
+                self.follow(&id, &server, upstream, lease, deadline, &mut commands).await;
             }
             None => {}
         }
@@ -100,11 +82,11 @@ impl TaskDriver {
         self: Arc<Self>,
         id: String,
         server: String,
-        mut orders: mpsc::Receiver<TaskCommand>,
+        mut commands: mpsc::Receiver<TaskCommand>,
     ) {
         let Some(upstream) = self.get(&id).and_then(|task| task.upstream) else { return };
-        let until = Instant::now() + defaults::TASK_PATIENCE_MAX;
-        self.follow(&id, &server, upstream, None, until, &mut orders).await;
+        let deadline = Instant::now() + defaults::TASK_TIMEOUT_MAX;
+        self.follow(&id, &server, upstream, None, deadline, &mut commands).await;
     }
 
     /// Waits for the answer to the call; `None` if the call has already ended.
@@ -112,220 +94,84 @@ impl TaskDriver {
         &self,
         id: &str,
         mut exchange: Exchange,
-        orders: &mut mpsc::Receiver<TaskCommand>,
+        commands: &mut mpsc::Receiver<TaskCommand>,
         survives: bool,
-    ) -> Option<Answered> {
+    ) -> Option<CallAnswer> {
         loop {
             tokio::select! {
-                came = exchange.next() => match came {
-                    Ok(Came::Answer(answer)) => return Some(answered(&answer, survives)),
-                    Ok(Came::Aside(SideMessage::Notification(notice))) => {
+                event = exchange.next() => match event {
+                    Ok(CallEvent::Answer(answer)) => {
+                        return Some(CallAnswer::read(&answer, survives));
+                    }
+                    Ok(CallEvent::Message(SideMessage::Notification(notice))) => {
                         if let Some(progress) = progress(&notice) {
                             self.record_event(id, TaskEvent::Progress(progress)).await;
                         }
                     }
                     // There is no client to ask.
-                    Ok(Came::Aside(SideMessage::Question(question))) => question.refuse(),
-                    Ok(Came::Deferred) => {}
-                    Err(error) => return Some(Answered::Ended(failed(&error))),
+                    Ok(CallEvent::Message(SideMessage::Question(question))) => question.refuse(),
+                    Ok(CallEvent::Deferred) => {}
+                    Err(error) => return Some(CallAnswer::Ended(TaskEnd::of_error(&error))),
                 },
-                Some(order) = orders.recv() => match order {
-                    TaskCommand::Look(told) => answer_all(vec![told]),
-                    order @ TaskCommand::Cancel(_) => {
+                Some(command) = commands.recv() => match command {
+                    TaskCommand::Poll(reply) => drop(reply),
+                    TaskCommand::Cancel(reply) => {
                         exchange.cancel();
-                        self.gave_up(id, order).await;
+                        self.end_cancelled(id, reply).await;
                         return None;
                     }
                 },
-                () = self.hurry.cancelled() => {
+                () = self.abort.cancelled() => {
                     exchange.cancel();
-                    self.stopped(id).await;
+                    self.end(id, TaskEnd::stopped()).await;
                     return None;
                 }
             }
         }
     }
 
-    /// Polls the task of a server until it has ended. `lease` keeps its connection in use.
-    async fn follow(
-        &self,
-        id: &str,
-        server: &str,
-        upstream: UpstreamTask,
-        mut lease: Option<ConnectionLease>,
-        until: Instant,
-        orders: &mut mpsc::Receiver<TaskCommand>,
-    ) {
-        let mut pause = match lease {
-            Some(_) => bounded(upstream.poll_ms),
-            // The task is from an earlier process.
-            None => Duration::ZERO,
-        };
-        let mut backoff = Backoff::new(defaults::TASK_LOST_PAUSE);
-        let mut lost_until: Option<Instant> = None;
-        let mut looks: Vec<oneshot::Sender<()>> = Vec::new();
-        loop {
-            let now = Instant::now();
-            if now >= until {
-                let _best_effort = self.tell_cancelled(server, &upstream.id).await;
-                let text = "it took longer than it was given: its server was told to cancel it";
-                return self.record_event(id, TaskEvent::Ended(timed_out(text))).await;
-            }
-            if lost_until.is_some_and(|lost_until| now >= lost_until) {
-                let message = "its server was lost and did not come back in time".to_owned();
-                return self.record_event(id, TaskEvent::Ended(TaskEnd::Unknown { message })).await;
-            }
-            tokio::select! {
-                () = time::sleep_until((now + pause).min(until)) => {}
-                Some(order) = orders.recv() => match order {
-                    TaskCommand::Look(told) => looks.push(told),
-                    TaskCommand::Cancel(told) => {
-                        let cancelled = self.tell_cancelled(server, &upstream.id).await;
-                        if cancelled.is_ok() {
-                            let message = "cancelled by an operator".to_owned();
-                            self.record_event(id, TaskEvent::Ended(TaskEnd::Cancelled { message })).await;
-                        }
-                        let is_over = cancelled.is_ok();
-                        let _gone = told.send(cancelled);
-                        if is_over {
-                            return;
-                        }
-                        // The task may have ended meanwhile: it is polled now.
-                    }
-                },
-                () = self.hurry.cancelled() => {
-                    return self.left(id, server, &upstream).await;
-                }
-                // It need not be awaited: the next start polls it again.
-                () = self.stop.cancelled(), if upstream.survives => return,
-            }
-            // A lost server is not started just to learn that it does not know the task.
-            let is_asked = lost_until.is_none() || upstream.survives || !looks.is_empty();
-            if !is_asked && self.views.is_connected(server) == Some(false) {
-                pause = defaults::TASK_LOST_PAUSE.0;
-                continue;
-            }
-            let told = tokio::select! {
-                told = self.ask(server, &upstream) => told,
-                () = self.hurry.cancelled() => return self.left(id, server, &upstream).await,
-                () = self.stop.cancelled(), if upstream.survives => return,
-            };
-            match told {
-                Told::Goes(event, next) => {
-                    self.record_event(id, event).await;
-                    if lost_until.take().is_some() {
-                        backoff = Backoff::new(defaults::TASK_LOST_PAUSE);
-                    }
-                    pause = next;
-                    if lease.is_none() {
-                        lease = self.views.lease_of(server);
-                    }
-                }
-                Told::Ended(end) => {
-                    self.record_event(id, TaskEvent::Ended(end)).await;
-                    return answer_all(looks);
-                }
-                Told::Lost(message) => {
-                    lease = None;
-                    lost_until = lost_until.or(Some(now + self.expiry()));
-                    self.record_event(id, TaskEvent::Lost { message }).await;
-                    pause = backoff.pause(fastrand::f64());
-                }
-            }
-            answer_all(std::mem::take(&mut looks));
-        }
-    }
-
-    /// Asks a server for the state of its task, and for the result once it has ended.
-    async fn ask(&self, server: &str, upstream: &UpstreamTask) -> Told {
-        let params = params(&upstream.id);
-        let answer =
-            match self.views.ask_about_task(server, task::GET, &params, Holder::SERVICE).await {
-                Ok(answer) => answer,
-                Err(error) => return refused(error),
-            };
-        let Some(told) = answer.part(MessagePart::Result).and_then(ObjectMembers::read) else {
-            return match end_of(&answer) {
-                // The server has an internal error, which says nothing about the task.
-                TaskEnd::Error { error, message }
-                    if RpcError::code_of(&error) == Some(INTERNAL_ERROR) =>
-                {
-                    Told::Lost(format!("its server cannot say how it is doing: {message}"))
-                }
-                end => Told::Ended(forgotten(end)),
-            };
-        };
-        let message = told.string("statusMessage");
-        let poll_ms = told.get("pollInterval").and_then(|ms| ms.parse().ok()).or(upstream.poll_ms);
-        match told.string("status").as_deref() {
-            Some("completed" | "failed") => {
-                match self
-                    .views
-                    .ask_about_task(server, task::RESULT, &params, Holder::SERVICE)
-                    .await
-                {
-                    Ok(answer) => Told::Ended(end_of(&answer)),
-                    Err(error) => refused(error),
-                }
-            }
-            Some("cancelled") => {
-                let message = message.unwrap_or_else(|| "cancelled by its server".to_owned());
-                Told::Ended(TaskEnd::Cancelled { message })
-            }
-            Some("input_required") => {
-                Told::Goes(TaskEvent::InputRequired { message }, bounded(poll_ms))
-            }
-            Some(_) | None => Told::Goes(TaskEvent::Working { message }, bounded(poll_ms)),
-        }
-    }
-
-    /// Makes a server cancel its task.
-    async fn tell_cancelled(&self, server: &str, id: &str) -> Result<(), CancelError> {
-        let asked =
-            self.views.ask_about_task(server, task::CANCEL, &params(id), Holder::SERVICE).await;
-        let answer = asked.map_err(CancelError::Unasked)?;
-        match end_of(&answer) {
-            TaskEnd::Error { message, .. } => Err(CancelError::Refused(message)),
-            TaskEnd::Result(_) | TaskEnd::Cancelled { .. } | TaskEnd::Unknown { .. } => Ok(()),
-        }
-    }
-
-    /// Ends a call that leaves nothing behind at its server.
-    async fn gave_up(&self, id: &str, order: TaskCommand) {
-        let message = "cancelled by an operator".to_owned();
-        self.record_event(id, TaskEvent::Ended(TaskEnd::Cancelled { message })).await;
-        if let TaskCommand::Cancel(told) = order {
-            let _gone = told.send(Ok(()));
-        }
-    }
-
-    /// Ends a call because the service stops. Its server was told to cancel it.
-    async fn stopped(&self, id: &str) {
-        let message =
-            "the service was stopped while the call ran, and its server told to cancel it";
-        let message = message.to_owned();
-        self.record_event(id, TaskEvent::Ended(TaskEnd::Unknown { message })).await;
-    }
-
-    /// Leaves the task of a server because the service stops.
-    async fn left(&self, id: &str, server: &str, upstream: &UpstreamTask) {
-        if upstream.survives {
-            return;
-        }
-        match time::timeout(defaults::HURRY / 2, self.tell_cancelled(server, &upstream.id)).await {
-            Ok(Ok(())) => {
-                let message = "cancelled because the service was stopped".to_owned();
-                self.record_event(id, TaskEvent::Ended(TaskEnd::Cancelled { message })).await;
-            }
-            Ok(Err(_)) | Err(_) => self.stopped(id).await,
-        }
+    /// Ends a cancelled call that leaves nothing behind at its server.
+    async fn end_cancelled(&self, id: &str, reply: CancelReply) {
+        self.end(id, TaskEnd::Cancelled("cancelled by an operator".to_owned())).await;
+        let _gone = reply.send(Ok(()));
     }
 }
 
-/// Answers those that wait for the state of a call.
-fn answer_all(looks: Vec<oneshot::Sender<()>>) {
-    for told in looks {
-        let _gone = told.send(());
+impl CallAnswer {
+    /// Reads the answer to the call: its end, or a new task.
+    fn read(answer: &Message, survives: bool) -> Self {
+        let result = answer.part(MessagePart::Result);
+        let created = result.and_then(|result| ObjectMembers::one(result, "task"));
+        let task = created.and_then(ObjectMembers::read).and_then(|task| {
+            let id = task.string("taskId")?;
+            let poll_ms = task.get("pollInterval").and_then(|ms| ms.parse().ok());
+            Some(UpstreamTask { id, poll_ms, survives })
+        });
+        task.map_or_else(|| Self::Ended(TaskEnd::of_answer(answer)), Self::Task)
+    }
+}
+
+impl TaskEnd {
+    /// Returns the end that an answer means.
+    pub(super) fn of_answer(answer: &Message) -> Self {
+        if let Some(result) = answer.part(MessagePart::Result) {
+            return Self::Result(result.to_owned());
+        }
+        let error = answer.part(MessagePart::Error).unwrap_or("{}");
+        let message = ObjectMembers::read(error).and_then(|error| error.string("message"));
+        Self::Error { error: error.to_owned(), message: message.unwrap_or_default() }
+    }
+
+    /// Returns the end of a call that failed on the way.
+    pub(super) fn of_error(error: &CallError) -> Self {
+        Self::Error { error: error.to_rpc().object(), message: chain(error) }
+    }
+
+    /// Returns the end of a running call when the service stops.
+    pub(super) fn stopped() -> Self {
+        let message =
+            "the service was stopped while the call ran, and told the server to cancel it";
+        Self::Unknown(message.to_owned())
     }
 }
 
@@ -339,7 +185,7 @@ fn survives(transport: &TransportConfig) -> bool {
 }
 
 /// Returns the call with a request for progress reports.
-fn reporting(request: Message, id: &str) -> Message {
+fn with_progress_token(request: Message, id: &str) -> Message {
     if request.part(MessagePart::ProgressToken).is_some() {
         return request;
     }
@@ -353,79 +199,7 @@ fn progress(notice: &Message) -> Option<Value> {
         return None;
     }
     let params: Map<String, Value> = serde_json::from_str(notice.params()?).ok()?;
-    let told = ["progress", "total", "message"];
-    let found =
-        told.into_iter().filter_map(|name| Some((name.to_owned(), params.get(name)?.clone())));
+    let known = ["progress", "total", "message"].into_iter();
+    let found = known.filter_map(|name| Some((name.to_owned(), params.get(name)?.clone())));
     Some(Value::Object(found.collect()))
-}
-
-/// Returns the time until the next poll.
-fn bounded(poll_ms: Option<u64>) -> Duration {
-    let (shortest, longest) = defaults::TASK_POLL_RANGE;
-    poll_ms.map_or(defaults::TASK_POLL, Duration::from_millis).clamp(shortest, longest)
-}
-
-fn params(id: &str) -> String {
-    format!(r#"{{"taskId":{}}}"#, Value::from(id))
-}
-
-/// Returns what the answer to the call means: its end, or a new task.
-fn answered(answer: &Message, survives: bool) -> Answered {
-    let created =
-        answer.part(MessagePart::Result).and_then(|result| ObjectMembers::one(result, "task"));
-    let Some(task) = created.and_then(ObjectMembers::read) else {
-        return Answered::Ended(end_of(answer));
-    };
-    match task.string("taskId") {
-        Some(id) => {
-            let poll_ms = task.get("pollInterval").and_then(|ms| ms.parse().ok());
-            Answered::Task(UpstreamTask { id, poll_ms, survives })
-        }
-        None => Answered::Ended(end_of(answer)),
-    }
-}
-
-/// Returns the end that an answer means.
-fn end_of(answer: &Message) -> TaskEnd {
-    match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
-        (Some(result), _) => TaskEnd::Result(result.to_owned()),
-        (None, error) => {
-            let error = error.unwrap_or("{}");
-            let message = ObjectMembers::read(error).and_then(|error| error.string("message"));
-            TaskEnd::Error { error: error.to_owned(), message: message.unwrap_or_default() }
-        }
-    }
-}
-
-/// Returns the end of a task that its server no longer knows.
-fn forgotten(end: TaskEnd) -> TaskEnd {
-    match end {
-        TaskEnd::Error { error, message } => {
-            let message = format!("its server does not know the task any more: {message}");
-            TaskEnd::Error { error, message }
-        }
-        other @ (TaskEnd::Result(_) | TaskEnd::Cancelled { .. } | TaskEnd::Unknown { .. }) => other,
-    }
-}
-
-/// Returns the end of a call that failed on the way.
-fn failed(error: &CallError) -> TaskEnd {
-    TaskEnd::Error { error: error.to_rpc().object(), message: chain(error) }
-}
-
-fn timed_out(text: &str) -> TaskEnd {
-    let error = RpcError::new(REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text)
-        .suggest("Give it more time: `timeout`, in milliseconds.");
-    TaskEnd::Error { error: error.object(), message: text.to_owned() }
-}
-
-/// Returns what an error means that a server could not be asked about its task.
-fn refused(error: CallError) -> Told {
-    match error {
-        // The server will not come back.
-        CallError::UnknownServer { .. } | CallError::Untranslatable { .. } => {
-            Told::Ended(failed(&error))
-        }
-        error => Told::Lost(chain(&error)),
-    }
 }

@@ -14,25 +14,25 @@ use tokio::time::Instant;
 
 use crate::config::defaults;
 
-/// All pulses of the service.
+/// All supervised loops of the service.
 #[derive(Debug)]
 pub struct Liveness {
     epoch: Instant,
-    pulses: Mutex<Vec<Arc<Mark>>>,
+    loops: Mutex<Vec<Arc<LoopState>>>,
 }
 
 #[derive(Debug)]
-struct Mark {
+struct LoopState {
     name: String,
     /// The time of the last beat, in milliseconds since the epoch of the registry.
-    beaten_ms: AtomicU64,
+    last_beat_ms: AtomicU64,
 }
 
 /// The pulse of one loop; dropping it ends the supervision of the loop.
 #[derive(Debug)]
 pub struct LoopPulse {
     registry: Arc<Liveness>,
-    mark: Arc<Mark>,
+    state: Arc<LoopState>,
 }
 
 /// A loop without a beat for too long.
@@ -47,14 +47,15 @@ pub struct StuckLoop {
 impl Liveness {
     /// Returns an empty registry.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { epoch: Instant::now(), pulses: Mutex::default() })
+        Arc::new(Self { epoch: Instant::now(), loops: Mutex::default() })
     }
 
     /// Starts to supervise a loop.
     pub fn pulse(self: &Arc<Self>, name: impl Into<String>) -> LoopPulse {
-        let mark = Arc::new(Mark { name: name.into(), beaten_ms: AtomicU64::new(self.now_ms()) });
-        self.lock().push(Arc::clone(&mark));
-        LoopPulse { registry: Arc::clone(self), mark }
+        let state =
+            Arc::new(LoopState { name: name.into(), last_beat_ms: AtomicU64::new(self.now_ms()) });
+        self.lock().push(Arc::clone(&state));
+        LoopPulse { registry: Arc::clone(self), state }
     }
 
     /// Returns the loops without a beat for [`defaults::PULSE_AGE_MAX`].
@@ -63,9 +64,9 @@ impl Liveness {
         let limit_ms = u64::try_from(defaults::PULSE_AGE_MAX.as_millis()).unwrap_or(u64::MAX);
         self.lock()
             .iter()
-            .map(|mark| StuckLoop {
-                name: mark.name.clone(),
-                silent_ms: now_ms.saturating_sub(mark.beaten_ms.load(Ordering::Relaxed)),
+            .map(|state| StuckLoop {
+                name: state.name.clone(),
+                silent_ms: now_ms.saturating_sub(state.last_beat_ms.load(Ordering::Relaxed)),
             })
             .filter(|stuck| stuck.silent_ms > limit_ms)
             .collect()
@@ -75,22 +76,22 @@ impl Liveness {
         u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Mark>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<LoopState>>> {
         // Plain data: a panic elsewhere cannot leave it inconsistent.
-        self.pulses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.loops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl LoopPulse {
     /// Records that the loop is running.
     pub fn beat(&self) {
-        self.mark.beaten_ms.store(self.registry.now_ms(), Ordering::Relaxed);
+        self.state.last_beat_ms.store(self.registry.now_ms(), Ordering::Relaxed);
     }
 }
 
 impl Drop for LoopPulse {
     fn drop(&mut self) {
-        self.registry.lock().retain(|mark| !Arc::ptr_eq(mark, &self.mark));
+        self.registry.lock().retain(|state| !Arc::ptr_eq(state, &self.state));
     }
 }
 
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_loop_that_stops_beating_is_named() {
+    async fn a_loop_without_a_pulse_is_named() {
         let liveness = Liveness::new();
         let accept = liveness.pulse("accept");
         let control = liveness.pulse("control");

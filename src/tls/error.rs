@@ -10,25 +10,25 @@ use crate::config::{defaults, secret::SecretError, tls::PemSource};
 #[derive(Debug, thiserror::Error)]
 pub enum TlsIdentityError {
     /// A credential cannot be found.
-    #[error("find `{option}`")]
+    #[error("cannot find `{option}`")]
     Reference {
         /// The configuration key.
-        option: String,
+        option: &'static str,
         /// The reason.
         source: SecretError,
     },
     /// A file is not usable.
-    #[error("use `{place}` as `{option}`")]
+    #[error("cannot use `{place}` as `{option}`")]
     File {
         /// The configuration key.
-        option: String,
+        option: &'static str,
         /// The location of the file.
         place: PemSource,
         /// The mistake in the file.
         source: PemError,
     },
     /// The key does not belong to the certificate.
-    #[error("the key `{key}` is not that of the first certificate in `{certificate}`")]
+    #[error("the key `{key}` does not belong to the first certificate in `{certificate}`")]
     Mismatch {
         /// The location of the certificate.
         certificate: PemSource,
@@ -36,7 +36,7 @@ pub enum TlsIdentityError {
         key: PemSource,
     },
     /// The TLS library cannot be set up.
-    #[error("prepare TLS")]
+    #[error("cannot prepare TLS")]
     Provider(#[source] rustls::Error),
 }
 
@@ -71,7 +71,7 @@ pub enum PemError {
     #[error("its first certificate cannot be read")]
     Certificate,
     /// The key is of an unsupported kind.
-    #[error("its key is of a kind that is not known here")]
+    #[error("its key is of an unsupported kind")]
     Key,
 }
 
@@ -80,17 +80,14 @@ impl TlsIdentityError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Reference { source, .. } => source.hint(),
-            Self::File { source, place: PemSource::Credential(_), .. } => match source {
-                PemError::Read(_) => {
-                    "Add `LoadCredential=NAME:/path` to the unit, or the name to `services.metamcp.credentials`."
-                }
-                other => other.hint(),
-            },
-            Self::File { source, place: PemSource::File(_), .. } => source.hint(),
-            Self::Mismatch { .. } => {
-                "Renew both together, and let the server's own certificate stand before those of its issuers."
+            Self::File { source: PemError::Read(_), place: PemSource::Credential(_), .. } => {
+                "Add `LoadCredential=NAME:/path` to the unit, or the name to `services.metamcp.credentials`."
             }
-            Self::Provider(_) => "This is a mistake of the program: report it.",
+            Self::File { source, .. } => source.hint(),
+            Self::Mismatch { .. } => {
+                "Renew both together, and put the server's own certificate before those of its issuers."
+            }
+            Self::Provider(_) => "Report this as a bug of metamcp.",
         }
     }
 }
@@ -107,13 +104,13 @@ impl PemError {
             Self::NotPem => {
                 "Convert it with `openssl x509 -inform DER` or `openssl pkey -inform DER`."
             }
-            Self::Damaged(_) | Self::Certificate => "Make or fetch it again.",
+            Self::Damaged(_) | Self::Certificate => "Create or fetch it again.",
             Self::NoCertificate(_) => {
-                "`certificate` is the server's certificate, and after it those of its issuers."
+                "Put the server's own certificate into it, and after that those of its issuers."
             }
-            Self::NoKey(_) => "`key` is the private key: PKCS#8, PKCS#1 or SEC1.",
+            Self::NoKey(_) => "Put the private key into it, as PKCS#8, PKCS#1 or SEC1.",
             Self::Encrypted => {
-                "Nobody could type the passphrase: write the key without one, with `openssl pkey -in OLD -out NEW`."
+                "Write the key without a passphrase: `openssl pkey -in OLD -out NEW`."
             }
             Self::Key => {
                 "Use a key for ECDSA with P-256 or P-384, for Ed25519, or for RSA with 2048 bits or more."

@@ -28,7 +28,6 @@ mod error;
 mod pem;
 
 pub use error::{PemError, TlsIdentityError};
-use pem::PemFile;
 
 /// The ALPN protocol, which keeps clients from choosing HTTP/2. Source: RFC 7301.
 const ALPN: &[u8] = b"http/1.1";
@@ -62,8 +61,8 @@ impl TlsIdentity {
     ///
     /// [`TlsIdentityError`] names the file and the mistake in it.
     pub fn load(tls: &TlsConfig, credentials: Option<&Path>) -> Result<Self, TlsIdentityError> {
-        let chain = PemFile::Certificate.read(&tls.certificate, credentials, pem::chain)?;
-        let key = PemFile::Key.read(&tls.key, credentials, |text| pem::key(text, &PROVIDER))?;
+        let chain = pem::read(pem::CERTIFICATE, &tls.certificate, credentials, pem::chain)?;
+        let key = pem::read(pem::KEY, &tls.key, credentials, pem::key)?;
         let pair = pair(tls, chain.clone(), key)?;
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&PROVIDER))
             .with_safe_default_protocol_versions()
@@ -80,16 +79,15 @@ impl TlsIdentity {
     ///
     /// [`TlsIdentityError`] names the file and the mistake in it.
     pub fn check(tls: &TlsConfig) -> Result<(), TlsIdentityError> {
-        let is_file = |source: &PemSource| matches!(source, PemSource::File(_));
+        let is_file = |place: &PemSource| matches!(place, PemSource::File(_));
         let chain = is_file(&tls.certificate)
-            .then(|| PemFile::Certificate.read(&tls.certificate, None, pem::chain))
+            .then(|| pem::read(pem::CERTIFICATE, &tls.certificate, None, pem::chain))
             .transpose()?;
-        let key = is_file(&tls.key)
-            .then(|| PemFile::Key.read(&tls.key, None, |text| pem::key(text, &PROVIDER)))
-            .transpose()?;
-        match (chain, key) {
-            (Some(chain), Some(key)) => pair(tls, chain, key).map(drop),
-            (None, _) | (_, None) => Ok(()),
+        let key =
+            is_file(&tls.key).then(|| pem::read(pem::KEY, &tls.key, None, pem::key)).transpose()?;
+        match chain.zip(key) {
+            Some((chain, key)) => pair(tls, chain, key).map(drop),
+            None => Ok(()),
         }
     }
 
@@ -129,7 +127,11 @@ fn pair(
             certificate: tls.certificate.clone(),
             key: tls.key.clone(),
         }),
-        Err(_) => Err(PemFile::Certificate.error(&tls.certificate, PemError::Certificate)),
+        Err(_) => Err(TlsIdentityError::File {
+            option: pem::CERTIFICATE,
+            place: tls.certificate.clone(),
+            source: PemError::Certificate,
+        }),
     }
 }
 

@@ -1,9 +1,8 @@
 //! The parser of PEM files, with diagnostics.
 
-use std::{fmt, fs::File, io::Read as _, path::Path, sync::Arc};
+use std::{fs::File, io::Read as _, path::Path, sync::Arc};
 
 use tokio_rustls::rustls::{
-    crypto::CryptoProvider,
     pki_types::{
         CertificateDer, PrivateKeyDer,
         pem::{self, PemObject as _},
@@ -12,42 +11,27 @@ use tokio_rustls::rustls::{
     sign::SigningKey,
 };
 
-use super::error::{PemError, TlsIdentityError};
+use super::{PROVIDER, PemError, TlsIdentityError};
 use crate::config::{defaults, tls::PemSource};
 
-/// One of the two files, displayed as its configuration key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PemFile {
-    Certificate,
-    Key,
-}
+/// The configuration keys of the two files.
+pub(super) const CERTIFICATE: &str = "listen.tls.certificate";
+pub(super) const KEY: &str = "listen.tls.key";
 
-impl fmt::Display for PemFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Certificate => "listen.tls.certificate",
-            Self::Key => "listen.tls.key",
-        })
-    }
-}
-
-impl PemFile {
-    /// Finds, reads and parses the file.
-    pub(super) fn read<T>(
-        self,
-        source: &PemSource,
-        credentials: Option<&Path>,
-        parse: impl FnOnce(&str) -> Result<T, PemError>,
-    ) -> Result<T, TlsIdentityError> {
-        let path = source
-            .path(credentials)
-            .map_err(|source| TlsIdentityError::Reference { option: self.to_string(), source })?;
-        text(&path).and_then(|text| parse(&text)).map_err(|error| self.error(source, error))
-    }
-
-    pub(super) fn error(self, place: &PemSource, error: PemError) -> TlsIdentityError {
-        TlsIdentityError::File { option: self.to_string(), place: place.clone(), source: error }
-    }
+/// Finds, reads and parses the file that the configuration key `option` names.
+pub(super) fn read<T>(
+    option: &'static str,
+    place: &PemSource,
+    credentials: Option<&Path>,
+    parse: impl FnOnce(&str) -> Result<T, PemError>,
+) -> Result<T, TlsIdentityError> {
+    let path =
+        place.path(credentials).map_err(|source| TlsIdentityError::Reference { option, source })?;
+    text(&path).and_then(|text| parse(&text)).map_err(|source| TlsIdentityError::File {
+        option,
+        place: place.clone(),
+        source,
+    })
 }
 
 fn text(path: &Path) -> Result<String, PemError> {
@@ -76,14 +60,14 @@ pub(super) fn chain(text: &str) -> Result<Vec<CertificateDer<'static>>, PemError
 }
 
 /// Returns the first private key in a PEM text, ready to sign.
-pub(super) fn key(text: &str, provider: &CryptoProvider) -> Result<Arc<dyn SigningKey>, PemError> {
+pub(super) fn key(text: &str) -> Result<Arc<dyn SigningKey>, PemError> {
     let mut keys = PrivateKeyDer::pem_slice_iter(text.as_bytes());
     match keys.next() {
         // One kind of encryption has its own section label, the other has a line in the section.
         None | Some(Err(_)) if text.contains("ENCRYPTED") => Err(PemError::Encrypted),
         None => Err(PemError::NoKey(sections(text))),
         Some(Err(error)) => Err(damage(&error)),
-        Some(Ok(key)) => provider.key_provider.load_private_key(key).map_err(|_| PemError::Key),
+        Some(Ok(key)) => PROVIDER.key_provider.load_private_key(key).map_err(|_| PemError::Key),
     }
 }
 

@@ -64,19 +64,19 @@ fn every_encoding_of_a_key_is_read() {
 }
 
 #[test]
-fn both_may_be_in_one_file_and_the_issuers_follow_the_certificate() {
+fn certificate_and_key_may_share_a_file_with_the_issuers_last() {
     let all = format!("{EC_PKCS8}{EC_CERTIFICATE}{RSA_CERTIFICATE}");
     let files = Files::new(&all, &all);
-    assert_eq!(TlsIdentity::load(&files.tls(), None).expect("both are there").chain.len(), 2);
+    assert_eq!(TlsIdentity::load(&files.tls(), None).expect("both are found").chain.len(), 2);
 }
 
 #[test]
-fn every_mistake_is_told_with_the_file_and_the_remedy() {
+fn every_mistake_is_reported_with_its_file_and_remedy() {
     let wrong = |certificate: &str, key: &str| Files::new(certificate, key).wrong();
     let damaged = EC_CERTIFICATE.replace("MII", "?!?");
     let cut_off = EC_CERTIFICATE.replace("-----END", "");
     let empty = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n";
-    let told = [
+    let reports = [
         wrong(EC_CERTIFICATE, RSA_PKCS1),
         wrong(EC_PKCS8, EC_CERTIFICATE),
         wrong(EC_CERTIFICATE, EC_CERTIFICATE),
@@ -89,48 +89,48 @@ fn every_mistake_is_told_with_the_file_and_the_remedy() {
         wrong(&cut_off, EC_PKCS8),
         wrong(empty, EC_PKCS8),
     ];
-    insta::assert_snapshot!(told.join("\n"), @"
-    the key `DIR/key.pem` is not that of the first certificate in `DIR/chain.pem`
-    Renew both together, and let the server's own certificate stand before those of its issuers.
-    use `DIR/chain.pem` as `listen.tls.certificate`: it has no certificate, but a private key
-    `certificate` is the server's certificate, and after it those of its issuers.
-    use `DIR/key.pem` as `listen.tls.key`: it has no private key, but a certificate
-    `key` is the private key: PKCS#8, PKCS#1 or SEC1.
-    use `DIR/key.pem` as `listen.tls.key`: its key is encrypted
-    Nobody could type the passphrase: write the key without one, with `openssl pkey -in OLD -out NEW`.
-    use `DIR/key.pem` as `listen.tls.key`: its key is encrypted
-    Nobody could type the passphrase: write the key without one, with `openssl pkey -in OLD -out NEW`.
-    use `DIR/key.pem` as `listen.tls.key`: its key is of a kind that is not known here
+    insta::assert_snapshot!(reports.join("\n"), @"
+    the key `DIR/key.pem` does not belong to the first certificate in `DIR/chain.pem`
+    Renew both together, and put the server's own certificate before those of its issuers.
+    cannot use `DIR/chain.pem` as `listen.tls.certificate`: it has no certificate, but a private key
+    Put the server's own certificate into it, and after that those of its issuers.
+    cannot use `DIR/key.pem` as `listen.tls.key`: it has no private key, but a certificate
+    Put the private key into it, as PKCS#8, PKCS#1 or SEC1.
+    cannot use `DIR/key.pem` as `listen.tls.key`: its key is encrypted
+    Write the key without a passphrase: `openssl pkey -in OLD -out NEW`.
+    cannot use `DIR/key.pem` as `listen.tls.key`: its key is encrypted
+    Write the key without a passphrase: `openssl pkey -in OLD -out NEW`.
+    cannot use `DIR/key.pem` as `listen.tls.key`: its key is of an unsupported kind
     Use a key for ECDSA with P-256 or P-384, for Ed25519, or for RSA with 2048 bits or more.
-    use `DIR/chain.pem` as `listen.tls.certificate`: it is not PEM: no line begins with `-----BEGIN`
+    cannot use `DIR/chain.pem` as `listen.tls.certificate`: it is not PEM: no line begins with `-----BEGIN`
     Convert it with `openssl x509 -inform DER` or `openssl pkey -inform DER`.
-    use `DIR/chain.pem` as `listen.tls.certificate`: it is not PEM: no line begins with `-----BEGIN`
+    cannot use `DIR/chain.pem` as `listen.tls.certificate`: it is not PEM: no line begins with `-----BEGIN`
     Convert it with `openssl x509 -inform DER` or `openssl pkey -inform DER`.
-    use `DIR/chain.pem` as `listen.tls.certificate`: it is damaged: a section is not base64
-    Make or fetch it again.
-    use `DIR/chain.pem` as `listen.tls.certificate`: it is damaged: a section has no end
-    Make or fetch it again.
-    use `DIR/chain.pem` as `listen.tls.certificate`: its first certificate cannot be read
-    Make or fetch it again.
+    cannot use `DIR/chain.pem` as `listen.tls.certificate`: it is damaged: a section is not base64
+    Create or fetch it again.
+    cannot use `DIR/chain.pem` as `listen.tls.certificate`: it is damaged: a section has no end
+    Create or fetch it again.
+    cannot use `DIR/chain.pem` as `listen.tls.certificate`: its first certificate cannot be read
+    Create or fetch it again.
     ");
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_with_the_remedy() {
+fn an_unreadable_file_is_reported_with_a_remedy() {
     let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
     fs::remove_file(files.path("key.pem")).expect("removed");
     insta::assert_snapshot!(files.wrong(), @"
-    use `DIR/key.pem` as `listen.tls.key`: No such file or directory (os error 2)
+    cannot use `DIR/key.pem` as `listen.tls.key`: No such file or directory (os error 2)
     Write the path of a PEM file, or `credential:NAME`.
     ");
     fs::create_dir(files.path("key.pem")).expect("made");
     insta::assert_snapshot!(files.wrong(), @"
-    use `DIR/key.pem` as `listen.tls.key`: it is not a regular file
+    cannot use `DIR/key.pem` as `listen.tls.key`: it is not a regular file
     Write the path of a PEM file, or `credential:NAME`.
     ");
     fs::write(files.path("chain.pem"), vec![b'-'; 2 << 20]).expect("written");
     insta::assert_snapshot!(files.wrong(), @"
-    use `DIR/chain.pem` as `listen.tls.certificate`: it is larger than 1048576 bytes
+    cannot use `DIR/chain.pem` as `listen.tls.certificate`: it is larger than 1048576 bytes
     Write the path of a PEM file, or `credential:NAME`.
     ");
 
@@ -144,23 +144,23 @@ fn a_file_that_cannot_be_read_is_told_with_the_remedy() {
 }
 
 #[test]
-fn a_credential_is_read_by_the_service_and_left_alone_by_a_check() {
+fn a_credential_is_read_by_the_service_and_skipped_by_a_check() {
     let files = Files::new(EC_CERTIFICATE, EC_PKCS8);
     let credential = |name: &str| PemSource::Credential(name.to_owned());
     let mut tls = TlsConfig { certificate: credential("chain.pem"), key: credential("key.pem") };
-    TlsIdentity::load(&tls, Some(files.0.path())).expect("they are there");
-    TlsIdentity::check(&tls).expect("nothing to be seen");
+    TlsIdentity::load(&tls, Some(files.0.path())).expect("both are found");
+    TlsIdentity::check(&tls).expect("skipped");
     let error = TlsIdentity::load(&tls, None).expect_err("no directory");
-    insta::assert_snapshot!(chain(&error), @"find `listen.tls.certificate`: read `credential:chain.pem`: $CREDENTIALS_DIRECTORY is not set");
+    insta::assert_snapshot!(chain(&error), @"cannot find `listen.tls.certificate`: `credential:chain.pem` needs $CREDENTIALS_DIRECTORY, which is not set");
 
     tls.key = credential("other");
     let error = TlsIdentity::load(&tls, Some(files.0.path())).expect_err("no such credential");
     insta::assert_snapshot!(format!("{}\n{}", chain(&error), error.hint()), @"
-    use `credential:other` as `listen.tls.key`: No such file or directory (os error 2)
+    cannot use `credential:other` as `listen.tls.key`: No such file or directory (os error 2)
     Add `LoadCredential=NAME:/path` to the unit, or the name to `services.metamcp.credentials`.
     ");
     tls.certificate = PemSource::File(files.path("key.pem"));
-    let error = TlsIdentity::check(&tls).expect_err("the file is looked at");
+    let error = TlsIdentity::check(&tls).expect_err("the file is read");
     assert!(chain(&error).contains("it has no certificate, but a private key"));
 }
 
@@ -172,7 +172,7 @@ fn a_key_is_never_printed() {
 }
 
 #[test]
-fn only_another_certificate_is_a_change() {
+fn only_a_different_certificate_replaces_the_identity() {
     let load = |certificate, key| {
         let files = Files::new(certificate, key);
         Some(TlsIdentity::load(&files.tls(), None).expect("both are good"))

@@ -3,10 +3,10 @@
 /** The name of a tool: `server/tool`. */
 export type MetamcpTool = keyof MetamcpTools;
 
-/** What a tool takes. */
+/** The input of a tool. */
 export type MetamcpInput<T extends MetamcpTool> = MetamcpTools[T]["input"];
 
-/** What a tool gives, as structured content. */
+/** The structured output of a tool. */
 export type MetamcpOutput<T extends MetamcpTool> = MetamcpTools[T]["output"];
 
 /** A part of a result: text, an image, a resource and so on. */
@@ -15,7 +15,7 @@ export interface MetamcpContent {
   [key: string]: unknown;
 }
 
-/** The result of a call, as MCP has it. */
+/** The result of a call. */
 export interface MetamcpResult<T extends MetamcpTool> {
   content: MetamcpContent[];
   structuredContent?: MetamcpOutput<T>;

@@ -21,14 +21,14 @@ pub(super) struct SchemaReader<'a> {
     names: &'a mut TypeNames,
     /// The index of each named type in `types`, by its JSON pointer.
     known: HashMap<String, usize>,
-    types: Vec<Draft>,
+    types: Vec<TypeDraft>,
     /// The types that are not read yet.
     queue: VecDeque<usize>,
     n_parts_left: usize,
 }
 
 /// A named type that may not be read yet.
-struct Draft {
+struct TypeDraft {
     name: String,
     pointer: String,
     about: TypeDoc,
@@ -69,22 +69,18 @@ impl<'a> SchemaReader<'a> {
     /// Returns the types, the one of the schema itself first.
     pub(super) fn into_named(self) -> Vec<NamedType> {
         let names: Vec<String> = self.types.iter().map(|draft| draft.name.clone()).collect();
-        let abouts: Vec<TypeDoc> = self.types.iter().map(|draft| draft.about.clone()).collect();
-        let kinds = grounded(self.types.into_iter().map(|draft| draft.kind).collect());
-        let texts = kinds.iter().map(|kind| writer::text(kind, &names, 0)).collect::<Vec<_>>();
-        let named = names.into_iter().zip(abouts).zip(texts);
+        let (abouts, kinds): (Vec<_>, Vec<_>) =
+            self.types.into_iter().map(|draft| (draft.about, draft.kind)).unzip();
+        let texts = grounded(kinds).into_iter().map(|kind| writer::text(&kind, &names, 0));
+        let named = names.iter().cloned().zip(abouts).zip(texts);
         named.map(|((name, about), text)| NamedType { name, about, text }).collect()
     }
 
     fn draft(&mut self, name: String, pointer: String) -> usize {
         let at = self.types.len();
         self.known.insert(pointer.clone(), at);
-        self.types.push(Draft {
-            name,
-            pointer,
-            about: TypeDoc::default(),
-            kind: TypeShape::Unknown,
-        });
+        let (about, kind) = (TypeDoc::default(), TypeShape::Unknown);
+        self.types.push(TypeDraft { name, pointer, about, kind });
         self.queue.push_back(at);
         at
     }
@@ -135,16 +131,14 @@ impl<'a> SchemaReader<'a> {
         is_left
     }
 
-    /// Returns the type for a reference; one that leaves the schema is unknown.
+    /// Returns the type for a reference; unknown if it leaves the schema.
     fn referred(&mut self, to: &str) -> TypeShape {
-        let Some(pointer) = to.strip_prefix('#').and_then(decoded) else {
+        let pointer = to.strip_prefix('#').and_then(decoded);
+        let Some(pointer) = pointer.filter(|pointer| self.root.pointer(pointer).is_some()) else {
             return TypeShape::Unknown;
         };
         if let Some(at) = self.known.get(&pointer) {
             return TypeShape::Reference(*at);
-        }
-        if self.root.pointer(&pointer).is_none() {
-            return TypeShape::Unknown;
         }
         let name = self.names.of_part(&self.types[0].name, &pointer);
         TypeShape::Reference(self.draft(name, pointer))
@@ -160,8 +154,7 @@ impl<'a> SchemaReader<'a> {
             Value::String(text) => TypeShape::Literal(writer::quoted(text)),
             Value::Array(values) => {
                 let values = values.iter().take(defaults::TYPEGEN_TUPLE_MAX);
-                let required: Vec<TypeShape> =
-                    values.map(|value| self.literal(value, depth + 1)).collect();
+                let required = values.map(|value| self.literal(value, depth + 1)).collect();
                 TypeShape::Tuple { required, optional: Vec::new(), rest: None }
             }
             Value::Object(members) => {
@@ -179,24 +172,21 @@ impl<'a> SchemaReader<'a> {
     /// Returns the type by the keyword `type`, or else by the other keywords.
     fn by_type(&mut self, schema: &Map<String, Value>, depth: usize) -> TypeShape {
         let has = |keywords: &[&str]| keywords.iter().any(|keyword| schema.contains_key(*keyword));
-        let words: Vec<&str> = match schema.get("type") {
-            Some(Value::String(word)) => vec![word],
+        let words: BTreeSet<&str> = match schema.get("type") {
+            Some(Value::String(word)) => [word.as_str()].into(),
             Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).collect(),
             _ => {
                 let is_object =
                     has(&["properties", "patternProperties", "additionalProperties", "required"]);
                 let is_array = has(&["items", "prefixItems"]);
-                [(is_object, "object"), (is_array, "array")]
-                    .into_iter()
-                    .filter_map(|(is_it, word)| is_it.then_some(word))
-                    .collect()
+                let words = [is_object.then_some("object"), is_array.then_some("array")];
+                words.into_iter().flatten().collect()
             }
         };
         if words.is_empty() {
             return TypeShape::Unknown;
         }
-        let all: BTreeSet<&str> = words.iter().copied().collect();
-        let kinds: Vec<TypeShape> = all
+        let kinds: Vec<TypeShape> = words
             .into_iter()
             .map(|word| match word {
                 "string" => TypeShape::STRING,
@@ -241,10 +231,8 @@ impl<'a> SchemaReader<'a> {
     }
 
     fn object(&mut self, schema: &Map<String, Value>, depth: usize) -> TypeShape {
-        let required: BTreeSet<&str> = match schema.get("required") {
-            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-            _ => BTreeSet::new(),
-        };
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        let required: BTreeSet<&str> = required.filter_map(Value::as_str).collect();
         let none = Map::new();
         let properties = |keyword: &str| match schema.get(keyword) {
             Some(Value::Object(found)) => found,
@@ -254,13 +242,8 @@ impl<'a> SchemaReader<'a> {
         let mut members = Vec::new();
         for (name, schema) in declared {
             let is_optional = !required.contains(name.as_str());
-            let kind = self.read(schema, depth + 1);
-            members.push(ObjectMember {
-                name: name.clone(),
-                is_optional,
-                kind,
-                about: about(schema),
-            });
+            let (kind, about) = (self.read(schema, depth + 1), about(schema));
+            members.push(ObjectMember { name: name.clone(), is_optional, kind, about });
         }
         let more = ["additionalProperties", "unevaluatedProperties"];
         let more = more.iter().find_map(|keyword| schema.get(*keyword));
@@ -272,10 +255,9 @@ impl<'a> SchemaReader<'a> {
             if !self.takes_part() {
                 break;
             }
-            let kind = if is_small(&others) && others != TypeShape::Never {
-                others.clone()
-            } else {
-                TypeShape::Unknown
+            let kind = match is_small(&others) && others != TypeShape::Never {
+                true => others.clone(),
+                false => TypeShape::Unknown,
             };
             let (name, about) = (name.to_owned(), TypeDoc::default());
             members.push(ObjectMember { name, is_optional: false, kind, about });
@@ -369,9 +351,7 @@ fn grounded(mut kinds: Vec<TypeShape>) -> Vec<TypeShape> {
         .iter()
         .map(|kind| {
             let mut found = BTreeSet::new();
-            kind.bare(&mut |to| {
-                found.insert(to);
-            });
+            kind.bare(&mut |to| found.extend([to]));
             found
         })
         .collect();

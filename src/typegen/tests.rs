@@ -31,7 +31,7 @@ fn of(schema: Value) -> String {
 }
 
 #[test]
-fn a_tool_is_declared_with_all_that_its_schema_says() {
+fn a_tool_is_declared_with_its_types_and_documentation() {
     let mut log = tool(
         "log",
         json!({
@@ -56,7 +56,7 @@ fn a_tool_is_declared_with_all_that_its_schema_says() {
 }
 
 #[test]
-fn each_keyword_becomes_what_it_means() {
+fn each_keyword_becomes_its_typescript_type() {
     for (schema, expected) in [
         (json!({}), "unknown"),
         (json!(true), "unknown"),
@@ -147,7 +147,7 @@ fn a_type_with_too_many_alternatives_loses_some_of_them() {
 }
 
 #[test]
-fn the_order_of_tools_is_their_own() {
+fn the_order_of_tools_does_not_change_the_declarations() {
     let [one, two] = ["one", "two"].map(|name| tool(name, json!({ "type": "object" })));
     let expected = declarations(&[one.clone(), two.clone()]);
     assert_eq!(declarations(&[two.clone(), one.clone(), two]), expected);
@@ -268,7 +268,7 @@ fn any_schema() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_a_schema_says_the_text_is_whole_and_bounded(
+    fn the_declaration_of_any_schema_is_balanced_and_bounded(
         schema in any_schema(), name in ".{0,12}", description in ".{0,40}"
     ) {
         let mut found = tool(&name, schema.clone());

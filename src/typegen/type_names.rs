@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_called_by_its_words() {
+    fn a_type_name_is_made_of_the_words_of_the_tool() {
         let mut names = TypeNames::default();
         assert_eq!(names.of_tool("git", "git_log", "Input"), "GitGitLogInput");
         assert_eq!(names.of_tool("7zip", "größe", "Input"), "T7zipGrEInput");
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_of_a_server_of_our_name_takes_no_name_of_ours() {
+    fn a_server_called_metamcp_takes_no_name_of_the_common_declarations() {
         let mut names = TypeNames::default();
         for (tool, part) in [("-", "Input"), ("\u{65e5}", "Output")] {
             let name = names.of_tool("metamcp", tool, part);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn two_tools_of_one_name_are_told_apart() {
+    fn two_tools_with_the_same_type_name_get_different_names() {
         let mut names = TypeNames::default();
         let [first, second, third] = [("a-b", "c"), ("a", "b-c"), ("a", "b_c")]
             .map(|(server, tool)| names.of_tool(server, tool, "Input"));

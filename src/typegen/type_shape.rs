@@ -2,6 +2,8 @@
 //!
 //! Pure.
 
+use std::collections::HashSet;
+
 use crate::config::defaults;
 
 /// A type.
@@ -13,7 +15,7 @@ pub(super) enum TypeShape {
     Never,
     /// A keyword, such as `string`.
     Word(&'static str),
-    /// A literal, as it is written.
+    /// The text of a literal.
     Literal(String),
     /// The type at this index of the list of named types.
     Reference(usize),
@@ -84,12 +86,7 @@ impl TypeShape {
                 other => found.push(other),
             }
         }
-        dedup(&mut found);
-        match found.len() {
-            0 => Self::Never,
-            1 => found.remove(0),
-            _ => Self::Union(found),
-        }
+        joined(found, Self::Never, Self::Union)
     }
 
     /// Returns the intersection of `all`.
@@ -103,12 +100,7 @@ impl TypeShape {
                 other => found.push(other),
             }
         }
-        dedup(&mut found);
-        match found.len() {
-            0 => Self::Unknown,
-            1 => found.remove(0),
-            _ => Self::Intersection(found),
-        }
+        joined(found, Self::Unknown, Self::Intersection)
     }
 
     /// Replaces the references that are not inside an object or a list. A type that refers to
@@ -180,7 +172,7 @@ impl TypeShape {
                 }
                 (Self::all_of(kept), n_all)
             }
-            Self::Array(of_what) => (Self::Array(Box::new(of_what.bounded(of).0)), 1),
+            Self::Array(element) => (Self::Array(Box::new(element.bounded(of).0)), 1),
             Self::Tuple { required, optional, rest } => {
                 let inner =
                     |all: Vec<Self>| all.into_iter().map(|kind| kind.bounded(of).0).collect();
@@ -188,11 +180,11 @@ impl TypeShape {
                 (Self::Tuple { required: inner(required), optional: inner(optional), rest }, 1)
             }
             Self::Object { members, others } => {
-                let members = members.into_iter().map(|member| {
+                let bounded = |member: ObjectMember| {
                     let kind = member.kind.bounded(of).0;
                     ObjectMember { kind, ..member }
-                });
-                let members = members.collect();
+                };
+                let members = members.into_iter().map(bounded).collect();
                 let others = others.map(|others| Box::new(others.bounded(of).0));
                 (Self::Object { members, others }, 1)
             }
@@ -201,8 +193,17 @@ impl TypeShape {
     }
 }
 
-/// Removes repeated types.
-fn dedup(all: &mut Vec<TypeShape>) {
-    let mut seen = std::collections::HashSet::new();
+/// Returns the type that `join` makes of several different types; `none` without any.
+fn joined(
+    mut all: Vec<TypeShape>,
+    none: TypeShape,
+    join: fn(Vec<TypeShape>) -> TypeShape,
+) -> TypeShape {
+    let mut seen = HashSet::new();
     all.retain(|kind| seen.insert(kind.clone()));
+    match all.len() {
+        0 => none,
+        1 => all.remove(0),
+        _ => join(all),
+    }
 }

@@ -41,16 +41,9 @@ fn joined(all: &[TypeShape], between: &str, names: &[String], depth: usize) -> S
 /// Returns the text of a part of another type; a union or an intersection is in parentheses.
 fn part(kind: &TypeShape, names: &[String], depth: usize) -> String {
     let text = text(kind, names, depth);
-    match kind {
-        TypeShape::Union(_) | TypeShape::Intersection(_) => format!("({text})"),
-        TypeShape::Unknown
-        | TypeShape::Never
-        | TypeShape::Word(_)
-        | TypeShape::Literal(_)
-        | TypeShape::Reference(_)
-        | TypeShape::Array(_)
-        | TypeShape::Tuple { .. }
-        | TypeShape::Object { .. } => text,
+    match matches!(kind, TypeShape::Union(_) | TypeShape::Intersection(_)) {
+        true => format!("({text})"),
+        false => text,
     }
 }
 
@@ -113,8 +106,8 @@ pub(super) fn comment(description: Option<&str>, tags: &[String], depth: usize) 
         let text = text.trim();
         let shown = redact::cut(text, defaults::TYPEGEN_COMMENT_BYTES_MAX);
         let is_line_end = |found: char| matches!(found, '\r' | '\u{2028}' | '\u{2029}');
-        let told = redact::sanitize(shown).replace(is_line_end, " ").replace("*/", "*\\/");
-        lines.extend(told.lines().map(|line| line.trim_end().to_owned()));
+        let safe = redact::sanitize(shown).replace(is_line_end, " ").replace("*/", "*\\/");
+        lines.extend(safe.lines().map(|line| line.trim_end().to_owned()));
         if shown.len() < text.len() {
             lines.push("[…]".to_owned());
         }
@@ -125,14 +118,9 @@ pub(super) fn comment(description: Option<&str>, tags: &[String], depth: usize) 
         // A line with `@` at the end of a comment can be a directive to the compiler.
         [line] if !line.contains('@') => format!("{indent}/** {line} */\n"),
         lines => {
-            let lines: String = lines
-                .iter()
-                .map(|line| match line.is_empty() {
-                    true => format!("{indent} *\n"),
-                    false => format!("{indent} * {line}\n"),
-                })
-                .collect();
-            format!("{indent}/**\n{lines}{indent} */\n")
+            let lines = lines.iter().map(|line| format!("{indent} * {line}").trim_end().to_owned());
+            let lines: Vec<String> = lines.collect();
+            format!("{indent}/**\n{}\n{indent} */\n", lines.join("\n"))
         }
     }
 }

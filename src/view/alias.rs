@@ -66,14 +66,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_clients_take_stays_as_it_is() {
+    fn a_name_that_clients_accept_stays_unchanged() {
         assert_eq!(exposed(&name("git"), "log"), "git__log");
         let longest = "x".repeat(EXPOSED_NAME_MAX - "git__".len());
         assert_eq!(exposed(&name("git"), &longest), format!("git__{longest}"));
     }
 
     #[test]
-    fn another_name_keeps_its_beginning_and_is_the_same_for_ever() {
+    fn an_alias_keeps_the_beginning_of_the_name_and_never_changes() {
         for (server, item, expected) in [
             ("browser", "page.click", "browser__page_click_1272026d"),
             (
@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_an_item_is_called_clients_take_its_name_and_it_is_found_again(
+        fn clients_accept_the_exposed_name_of_any_item_and_metamcp_recognises_it(
             server in "[a-z0-9]{1,40}", item in ".{1,100}"
         ) {
             let server = name(&server);

@@ -15,13 +15,13 @@ use crate::{
 
 impl Views {
     /// Returns the server of a resource, and its URI there. Cancel safe.
-    pub(super) async fn place_of_resource(
+    pub(super) async fn locate_resource(
         &self,
         uri: &str,
         owner: Option<&SessionOwner>,
     ) -> Option<(Arc<ServerSlot>, String)> {
-        if let Some(place) = self.place_of_page(uri, owner).await {
-            return Some(place);
+        if let Some(location) = self.locate_page(uri, owner).await {
+            return Some(location);
         }
         // A server may list the same URI itself.
         if let Some(found) = self.catalog.server_of_resource(uri, owner, self.limits()).await {
@@ -34,7 +34,7 @@ impl Views {
 
     /// Returns the server of a listed page or of a template of pages, and its URI there. `uri` has
     /// the name of the server in front. Cancel safe.
-    pub(super) async fn place_of_page(
+    pub(super) async fn locate_page(
         &self,
         uri: &str,
         owner: Option<&SessionOwner>,
@@ -64,28 +64,23 @@ impl Views {
 
 /// Replaces the URIs in the content of a page by those of the merged view.
 pub(super) struct AppPageRead {
-    server: ServerName,
-}
-
-impl AppPageRead {
-    pub(super) fn new(server: &ServerName) -> Self {
-        Self { server: server.clone() }
-    }
+    /// The server of the page.
+    pub(super) server: ServerName,
 }
 
 impl CallContinuation for AppPageRead {
-    fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
-        let then = match outcome {
+    fn on_outcome(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
+        let action = match outcome {
             Ok(answer) => {
                 let exposed = mcp_apps::with_exposed_contents(self.server.as_str(), &answer);
                 NextAction::Answer(exposed.unwrap_or(answer))
             }
             Err(error) => NextAction::Error(error),
         };
-        AttemptOutcome { notices: Vec::new(), then }
+        AttemptOutcome { notices: Vec::new(), action }
     }
 
-    fn may_go_on(&self) -> bool {
+    fn may_continue(&self) -> bool {
         false
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use super::{Views, meta::MetaState};
+use super::{Views, meta::MetaState, total_limit};
 use crate::{
     capacity_holder::{Account, Holder},
     compute_pool::StopFlag,
@@ -22,9 +22,7 @@ impl Views {
     /// Returns the limits of a call with this timeout, at most those of the service.
     pub(super) fn limits_within(&self, timeout: Option<Duration>) -> ConnectionLimits {
         let limits = self.limits();
-        let Some(timeout) = timeout else { return limits };
-        let total = timeout.min(limits.total);
-        ConnectionLimits { silence: total, total }
+        timeout.map_or(limits, |timeout| total_limit(timeout.min(limits.total)))
     }
 }
 
@@ -43,11 +41,11 @@ impl MetaState {
         }
         let validators = Arc::clone(&self.validators);
         let (schema, args) = (schema.to_owned(), args.to_owned());
-        let checking = self.computer.clone().run(holder, move |stop| {
+        let check = self.computer.clone().run(holder, move |stop| {
             check_in_pool(&validators, holder.account, &schema, &args, stop)
         });
         // A panic is a bug, and the server checks the arguments anyway.
-        checking.await.unwrap_or(ArgumentVerdict::Unchecked(UncheckedArguments::Busy))
+        check.await.unwrap_or(ArgumentVerdict::Unchecked(UncheckedArguments::Busy))
     }
 
     /// Returns the warning that goes with the result, if any.
@@ -65,25 +63,29 @@ impl MetaState {
             ArgumentVerdict::Fits => return Ok(None),
             ArgumentVerdict::Doubtful(doubts) => {
                 let doubts: Vec<String> = doubts.iter().map(ArgumentProblem::to_string).collect();
-                let words = format!("`{id}` was called. {}", doubts.join(" "));
-                return Ok(Some(words));
+                return Ok(Some(format!("`{id}` was called. {}", doubts.join(" "))));
             }
-            ArgumentVerdict::Wrong(misfit) => return Err(Box::new(misfit.to_error(id))),
+            ArgumentVerdict::Wrong(mismatch) => return Err(Box::new(mismatch.to_error(id))),
             ArgumentVerdict::Unchecked(reason) => reason,
         };
         let (server, tool) = (&id.server, &id.tool);
         if !reason.should_report() {
-            tracing::debug!(mcp_server = server, mcp_tool = tool, %reason, "arguments not checked");
+            tracing::debug!(
+                mcp_server = server,
+                mcp_tool = tool,
+                %reason,
+                "arguments of `{tool}` of server `{server}` are not checked: {reason}"
+            );
             return Ok(None);
         }
         if self.note_schema(id, schema_of(item)) {
             tracing::warn!(
                 mcp_server = server,
                 mcp_tool = tool,
-                "calls of `{tool}` of server `{server}` are passed on with unchecked arguments: {reason}"
+                "calls of `{tool}` of server `{server}` are sent with unchecked arguments: {reason}"
             );
         }
-        Ok(Some(format!("The arguments were passed on to `{id}` unchecked: {reason}.")))
+        Ok(Some(format!("The arguments were sent to `{id}` unchecked: {reason}.")))
     }
 }
 

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_is_of_one_of_two_kinds_and_what_is_missing_is_named() {
+    fn a_malformed_completion_reference_is_refused_by_the_missing_member() {
         let (prompt, resource) = (
             CompletionReference::Prompt("a".to_owned()),
             CompletionReference::Resource("a:{b}".to_owned()),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_it_is_called_changes() {
+    fn renaming_a_completion_reference_changes_nothing_else() {
         assert_eq!(
             renamed(
                 r#"{ "x":1e400, "name" : "s__a","type":"ref/prompt"}"#,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{
-    RequestOutcome, Views, alias, answer,
+    RequestOutcome, Views, alias, answer, answer_text,
     app_pages::AppPageRead,
     completion_reference::{self, CompletionReference},
+    initialize_result,
     merge::MergedList,
-    missing, own_profile, shown,
+    missing, quoted,
 };
 use crate::{
     call::{CallContinuation, CallError},
@@ -51,8 +52,9 @@ impl Views {
         let mut extensions = Map::new();
         for server in self.pool.slots().keys() {
             let profile = self.catalog.profile(server);
-            let declared = profile.as_ref().and_then(|profile| profile.result.get("capabilities"));
-            let declared = declared.and_then(|all| all.get("extensions")?.as_object());
+            let declared = profile.as_ref().and_then(|profile| {
+                profile.result.get("capabilities")?.get("extensions")?.as_object()
+            });
             for (name, settings) in
                 declared.into_iter().flatten().filter(|(name, _)| *name != TASKS)
             {
@@ -70,15 +72,15 @@ impl Views {
         session: &Session,
         request: &Message,
     ) -> Result<RequestOutcome, CallError> {
-        let asked = request.method().unwrap_or_default();
-        if let Some(list) = ListKind::of_method(asked) {
+        let method = request.method().unwrap_or_default();
+        if let Some(list) = ListKind::of_method(method) {
             return self.merged(session, request, list).await;
         }
-        match asked {
+        match method {
             method::INITIALIZE => {
-                let profile =
-                    own_profile(session, request, self.direct_capabilities(), INSTRUCTIONS);
-                Ok(answer(request, &profile))
+                let capabilities = self.direct_capabilities();
+                let result = initialize_result(session, request, capabilities, INSTRUCTIONS);
+                Ok(answer(request, &result))
             }
             method::TOOLS_CALL => self.call(session, request, ListKind::Tools).await,
             method::PROMPTS_GET => self.call(session, request, ListKind::Prompts).await,
@@ -95,8 +97,8 @@ impl Views {
             method::COMPLETE => Box::pin(self.complete(session, request)).await,
             method::LOGGING_SET_LEVEL => self.set_level(session, request).await,
             other => Err(CallError::UnknownMethod {
-                method: shown(other),
-                hint: "Only tools, prompts and resources are merged: use `/servers/NAME` for the rest.",
+                method: quoted(other),
+                hint: "This path serves only tools, prompts and resources: use `/servers/NAME` for the rest.",
             }),
         }
     }
@@ -109,12 +111,13 @@ impl Views {
         request: &Message,
     ) -> Result<(Arc<ServerSlot>, Message, Option<AppPageRead>), CallError> {
         let uri = request.string(MessagePart::Uri).ok_or_else(|| missing(request, "uri"))?;
-        let found = self.place_of_resource(&uri, self.lister(session)).await;
-        let (slot, own) = found.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })?;
+        let location = self.locate_resource(&uri, self.list_owner(session)).await;
+        let (slot, own) =
+            location.ok_or_else(|| CallError::UnknownResource { uri: quoted(&uri) })?;
         if own == uri {
             return Ok((slot, request.clone(), None));
         }
-        let reading = AppPageRead::new(slot.name());
+        let reading = AppPageRead { server: slot.name().clone() };
         Ok((slot, request.with(MessagePart::Uri, &Value::from(own).to_string()), Some(reading)))
     }
 
@@ -143,31 +146,25 @@ impl Views {
         let text = request.part(MessagePart::Reference);
         let reference =
             CompletionReference::read(text).map_err(|parameter| missing(request, parameter))?;
-        match reference {
+        let (slot, reference) = match reference {
             CompletionReference::Prompt(qualified) => {
                 let (slot, prompt) = self.item(session, ListKind::Prompts, &qualified).await?;
-                let renamed = completion_reference::renamed(
-                    text.unwrap_or_default(),
-                    &CompletionReference::Prompt(prompt),
-                );
-                self.exchange(slot, session, request.with(MessagePart::Reference, &renamed)).await
+                (slot, CompletionReference::Prompt(prompt))
             }
             CompletionReference::Resource(uri) => {
-                let (owner, limits) = (self.lister(session), self.limits());
-                if let Some((slot, own)) = self.place_of_page(&uri, owner).await {
-                    let renamed = completion_reference::renamed(
-                        text.unwrap_or_default(),
-                        &CompletionReference::Resource(own),
-                    );
-                    let request = request.with(MessagePart::Reference, &renamed);
-                    return self.exchange(slot, session, request).await;
-                }
-                let found = self.catalog.server_of_template(&uri, owner, limits).await;
-                let slot = found.and_then(|server| self.pool.slot(server.as_str()));
-                let slot = slot.ok_or_else(|| CallError::UnknownResource { uri: shown(&uri) })?;
-                self.exchange(slot, session, request.clone()).await
+                let (owner, limits) = (self.list_owner(session), self.limits());
+                let Some((slot, own)) = self.locate_page(&uri, owner).await else {
+                    let server = self.catalog.server_of_template(&uri, owner, limits).await;
+                    let slot = server.and_then(|server| self.pool.slot(server.as_str()));
+                    let slot =
+                        slot.ok_or_else(|| CallError::UnknownResource { uri: quoted(&uri) })?;
+                    return self.exchange(slot, session, request.clone()).await;
+                };
+                (slot, CompletionReference::Resource(own))
             }
-        }
+        };
+        let renamed = completion_reference::renamed(text.unwrap_or_default(), &reference);
+        self.exchange(slot, session, request.with(MessagePart::Reference, &renamed)).await
     }
 
     /// Returns the server of the item of `list` with the name `qualified`, and the item's name
@@ -187,11 +184,9 @@ impl Views {
             let slot = slot.ok_or_else(|| self.unqualified(qualified.to_owned()))?;
             return Ok((slot, qualified.to_owned()));
         };
-        let Some(slot) = self.pool.slot(server.as_str()) else {
-            return Err(self.unknown_server(server.as_str()));
-        };
+        let slot = self.declared_slot(server.as_str())?;
         let item = match alias::may_be_alias(item) {
-            true => self.meant(session, &slot, list, item).await,
+            true => self.item_of_alias(session, &slot, list, item).await,
             false => item.to_owned(),
         };
         Ok((slot, item))
@@ -199,14 +194,15 @@ impl Views {
 
     /// Returns the item of `slot` with this name, or with this alias; else `item`, which the server
     /// then rejects itself.
-    async fn meant(
+    async fn item_of_alias(
         &self,
         session: &Session,
         slot: &Arc<ServerSlot>,
         list: ListKind,
         item: &str,
     ) -> String {
-        let listing = self.catalog.listing(slot, list, self.lister(session), self.limits()).await;
+        let listing =
+            self.catalog.listing(slot, list, self.list_owner(session), self.limits()).await;
         let items = listing.as_deref().map(Vec::as_slice).unwrap_or_default();
         let name = slot.name().qualify(item);
         let is_alias = |key: &str| alias::exposed(slot.name(), key) == name;
@@ -226,7 +222,7 @@ impl Views {
         if similar.is_empty() {
             similar = nearest(&name, known.into_iter());
         }
-        CallError::Unqualified { name: shown(&name), similar }
+        CallError::Unqualified { name: quoted(&name), similar }
     }
 
     /// Answers a list request with the items of all servers, on one page unless they are very many.
@@ -237,14 +233,14 @@ impl Views {
         list: ListKind,
     ) -> Result<RequestOutcome, CallError> {
         let cursor = request.string(MessagePart::Cursor);
-        let listings = self.catalog.all(list, self.lister(session), self.limits()).await;
+        let listings = self.catalog.all(list, self.list_owner(session), self.limits()).await;
         let items = listings.iter().flat_map(|(_, listing)| listing.iter());
         let bytes = items.map(|item| item.json().len()).sum();
-        let (asked, is_modern) = (cursor.clone(), session.is_modern());
+        let (page_cursor, is_modern) = (cursor.clone(), session.is_modern());
         let shows_pages = session.client().shows_pages();
         let merge = move || {
             let mut merged = MergedList::new(list, &listings, shows_pages);
-            let page = merged.page(asked.as_deref(), defaults::LIST_PAGE_ITEMS).map(|page| {
+            let page = merged.page(page_cursor.as_deref(), defaults::LIST_PAGE_ITEMS).map(|page| {
                 if !is_modern {
                     return era::legacy_list(page, list);
                 }
@@ -253,15 +249,12 @@ impl Views {
             });
             (page, std::mem::take(&mut merged.collisions))
         };
-        let merged = self.desk.compute(session.holder(), bytes, move |_| merge()).await;
+        let merged = self.meta_state.compute(session.holder(), bytes, move |_| merge()).await;
         let (page, collisions) = merged.map_err(|source| CallError::Overloaded { source })?;
         self.catalog.collided(collisions);
         let page = page.ok_or_else(|| CallError::UnknownCursor {
-            cursor: shown(cursor.as_deref().unwrap_or_default()),
+            cursor: quoted(cursor.as_deref().unwrap_or_default()),
         })?;
-        Ok(RequestOutcome::Answer(Message::response(
-            request.part(MessagePart::Id).unwrap_or("null"),
-            &page,
-        )))
+        Ok(answer_text(request, &page))
     }
 }

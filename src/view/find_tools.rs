@@ -105,20 +105,18 @@ impl Views {
         &self,
         holder: Holder,
         known: KnownTools,
-        wish: &FindQuery<'_>,
+        request: &FindQuery<'_>,
     ) -> Result<FindResult, CallError> {
-        if let Some(server) = wish.server
-            && self.pool.slot(server).is_none()
-        {
-            return Err(self.unknown_server(server));
+        if let Some(server) = request.server {
+            self.declared_slot(server)?;
         }
         let snapshot = &known.snapshot;
-        let only = wish.server.map(|server| snapshot.position(server));
-        let tools = match (wish.text, only) {
+        let only = request.server.map(|server| snapshot.position(server));
+        let tools = match (request.text, only) {
             // The server is declared, and its tools are unknown.
             (_, Some(None)) => Vec::new(),
             (Some(text), only) => {
-                let strategy = wish.strategy.unwrap_or(self.config.load().search.strategy);
+                let strategy = request.strategy.unwrap_or(self.config.load().search.strategy);
                 let embedder =
                     self.catalog.embedder().filter(|_| strategy == RankingStrategy::Hybrid);
                 let vector = match &embedder {
@@ -126,10 +124,11 @@ impl Views {
                     None => None,
                 };
                 let (text, snapshot) = (text.to_owned(), Arc::clone(snapshot));
-                let (offset, limit, is_explained) = (wish.offset, wish.limit, wish.is_explained);
+                let (offset, limit, is_explained) =
+                    (request.offset, request.limit, request.is_explained);
                 let n_tools: usize = snapshot.servers().iter().map(|one| one.tools.len()).sum();
                 let bytes = n_tools * defaults::SEARCH_BYTES_PER_TOOL;
-                let searching = self.desk.compute(holder, bytes, move |_| {
+                let search = self.meta_state.compute(holder, bytes, move |_| {
                     let query = SearchQuery {
                         text: &text,
                         strategy,
@@ -147,15 +146,15 @@ impl Views {
                     };
                     hits.iter().skip(offset).map(shown).collect()
                 });
-                searching.await.map_err(|source| CallError::Overloaded { source })?
+                search.await.map_err(|source| CallError::Overloaded { source })?
             }
             (None, only) => all_tools(snapshot, only.flatten())
-                .skip(wish.offset)
-                .take(wish.limit + 1)
+                .skip(request.offset)
+                .take(request.limit + 1)
                 .map(FoundTool::listed)
                 .collect(),
         };
-        Ok(known.cut(tools, wish.limit))
+        Ok(known.cut(tools, request.limit))
     }
 
     /// Returns the tools that match `pattern`, for an operator. Cancel safe.
@@ -197,8 +196,11 @@ impl KnownTools {
     fn cut(self, mut tools: Vec<FoundTool>, limit: usize) -> FindResult {
         let has_more = tools.len() > limit;
         tools.truncate(limit);
-        for found in &mut tools {
-            found.confidence = found.confidence.map(|confidence| self.confidence(confidence));
+        // A server that is still being read may have a better tool.
+        if self.still_connecting().next().is_some() {
+            for confidence in tools.iter_mut().filter_map(|found| found.confidence.as_mut()) {
+                *confidence = confidence.min(defaults::CONFIDENCE_MAX_UNREAD);
+            }
         }
         FindResult { known: self, tools, has_more }
     }
@@ -212,14 +214,6 @@ impl KnownTools {
     /// Returns the servers that are still connecting, and the time since they began.
     pub fn still_connecting(&self) -> impl Iterator<Item = (&ServerName, Duration)> {
         self.unread.iter().filter_map(|unread| Some((&unread.server, unread.read_for?)))
-    }
-
-    /// Returns a confidence, limited while servers are still being read.
-    fn confidence(&self, among_the_read: f64) -> f64 {
-        match self.still_connecting().next() {
-            Some(_) => among_the_read.min(defaults::CONFIDENCE_MAX_UNREAD),
-            None => among_the_read,
-        }
     }
 }
 

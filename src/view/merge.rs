@@ -22,14 +22,14 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct MergedList<'a> {
     list: ListKind,
-    items: Vec<Placed<'a>>,
+    items: Vec<MergedItem<'a>>,
     /// The items left out because an earlier one has the same name.
     pub(super) collisions: Vec<NameCollision>,
 }
 
 /// One item of the list.
 #[derive(Clone, Debug)]
-struct Placed<'a> {
+struct MergedItem<'a> {
     server: &'a ServerName,
     item: &'a ListItem,
     /// The name or URI in the merged view, if it differs from the server's own.
@@ -38,8 +38,8 @@ struct Placed<'a> {
     is_alias: bool,
 }
 
-impl Placed<'_> {
-    fn called(&self) -> &str {
+impl MergedItem<'_> {
+    fn exposed_name(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.item.key)
     }
 
@@ -77,34 +77,33 @@ impl<'a> MergedList<'a> {
                     false => mcp_apps::exposed(server.as_str(), &item.key),
                 };
                 let is_alias = name.as_ref().is_some_and(|name| *name != server.qualify(&item.key));
-                let placed = Placed { server, item, name, is_alias };
-                if !placed.may_collide() {
-                    merged.items.push(placed);
-                    continue;
-                }
-                match taken.entry(placed.called().to_owned()) {
-                    Entry::Vacant(vacant) => {
-                        vacant.insert(merged.items.len());
-                        merged.items.push(placed);
+                let item = MergedItem { server, item, name, is_alias };
+                if item.may_collide() {
+                    match taken.entry(item.exposed_name().to_owned()) {
+                        Entry::Vacant(vacant) => drop(vacant.insert(merged.items.len())),
+                        Entry::Occupied(occupied) => {
+                            merged.collide(*occupied.get(), item);
+                            continue;
+                        }
                     }
-                    Entry::Occupied(occupied) => merged.collide(*occupied.get(), placed),
                 }
+                merged.items.push(item);
             }
         }
         merged
     }
 
     /// Leaves one of two items out. A plain name precedes an alias, as in the routing of calls.
-    fn collide(&mut self, at: usize, placed: Placed<'a>) {
-        let first = &mut self.items[at];
-        let is_better = first.is_alias && !placed.is_alias;
-        let lost = if is_better { std::mem::replace(first, placed) } else { placed };
+    fn collide(&mut self, at: usize, item: MergedItem<'a>) {
+        let kept = &mut self.items[at];
+        let is_better = kept.is_alias && !item.is_alias;
+        let hidden = if is_better { std::mem::replace(kept, item) } else { item };
         self.collisions.push(NameCollision {
             list: self.list.member(),
-            item: lost.called().to_owned(),
-            server: first.server.clone(),
-            left_out: lost.server.clone(),
-            keys: (first.item.key.clone(), lost.item.key.clone()),
+            item: hidden.exposed_name().to_owned(),
+            server: kept.server.clone(),
+            left_out: hidden.server.clone(),
+            keys: (kept.item.key.clone(), hidden.item.key.clone()),
         });
     }
 
@@ -117,13 +116,13 @@ impl<'a> MergedList<'a> {
         };
         let end = self.items.len().min(start + n_items_max);
         let mut result = format!("{{\"{}\":[", self.list.member()).into_bytes();
-        for (number, placed) in self.items[start..end].iter().enumerate() {
+        for (number, item) in self.items[start..end].iter().enumerate() {
             if number > 0 {
                 result.push(b',');
             }
-            match &placed.name {
-                Some(name) => result.extend_from_slice(&placed.renamed(name)),
-                None => result.extend_from_slice(placed.item.json().as_bytes()),
+            match &item.name {
+                Some(name) => result.extend_from_slice(&item.renamed(name)),
+                None => result.extend_from_slice(item.item.json().as_bytes()),
             }
         }
         result.push(b']');
@@ -146,8 +145,8 @@ impl<'a> MergedList<'a> {
     /// miss items or see them twice.
     fn mark(&self) -> String {
         let mut hash = Sha256::new();
-        for placed in &self.items {
-            hash.update(placed.called());
+        for item in &self.items {
+            hash.update(item.exposed_name());
             hash.update([0]);
         }
         hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -177,37 +176,43 @@ mod tests {
         all.iter().map(|(server, keys)| (name(server), of(keys))).collect()
     }
 
-    fn called(merged: &MergedList<'_>) -> Vec<String> {
-        merged.items.iter().map(|placed| placed.called().to_owned()).collect()
+    fn names_of(merged: &MergedList<'_>) -> Vec<String> {
+        merged.items.iter().map(|item| item.exposed_name().to_owned()).collect()
     }
 
-    fn lost(merged: &MergedList<'_>) -> Vec<(String, String, String)> {
-        let told = |found: &NameCollision| {
+    fn collisions(merged: &MergedList<'_>) -> Vec<(String, String, String)> {
+        let names = |found: &NameCollision| {
             (found.item.clone(), found.server.to_string(), found.left_out.to_string())
         };
-        merged.collisions.iter().map(told).collect()
+        merged.collisions.iter().map(names).collect()
     }
 
-    fn words(item: &str, server: &str, left_out: &str) -> (String, String, String) {
+    fn collision(item: &str, server: &str, left_out: &str) -> (String, String, String) {
         (item.to_owned(), server.to_owned(), left_out.to_owned())
     }
 
     #[test]
-    fn names_of_two_servers_never_meet_and_uris_lead_to_the_first_one() {
+    fn names_of_two_servers_never_collide_and_shared_uris_lead_to_the_first_server() {
         let tools = listings(ListKind::Tools, &[("a", &["x"]), ("b", &["x"])]);
         let merged = MergedList::new(ListKind::Tools, &tools, true);
-        assert_eq!((called(&merged), lost(&merged)), (vec!["a__x".into(), "b__x".into()], vec![]));
+        assert_eq!(
+            (names_of(&merged), collisions(&merged)),
+            (vec!["a__x".into(), "b__x".into()], vec![])
+        );
 
         for list in [ListKind::Resources, ListKind::ResourceTemplates] {
             let all = listings(list, &[("a", &["r:1"]), ("b", &["r:2", "r:1"]), ("c", &["r:1"])]);
             let merged = MergedList::new(list, &all, true);
-            assert_eq!(called(&merged), ["r:1", "r:2"]);
-            assert_eq!(lost(&merged), [words("r:1", "a", "b"), words("r:1", "a", "c")]);
+            assert_eq!(names_of(&merged), ["r:1", "r:2"]);
+            assert_eq!(
+                collisions(&merged),
+                [collision("r:1", "a", "b"), collision("r:1", "a", "c")]
+            );
         }
     }
 
     #[test]
-    fn a_name_as_it_is_goes_before_an_alias_that_is_the_same() {
+    fn a_plain_name_precedes_an_equal_alias() {
         let alias = alias::exposed(&ServerName::new("a").expect("a name"), "page.click");
         let plain = alias.strip_prefix("a__").expect("it is in front");
         for keys in [["page.click", plain], [plain, "page.click"]] {
@@ -215,15 +220,15 @@ mod tests {
             let merged = MergedList::new(ListKind::Tools, &all, true);
             assert_eq!(merged.items[0].item.key, plain);
             assert_eq!(
-                (called(&merged), lost(&merged)),
-                (vec![alias.clone()], vec![words(&alias, "a", "a")])
+                (names_of(&merged), collisions(&merged)),
+                (vec![alias.clone()], vec![collision(&alias, "a", "a")])
             );
             assert_eq!(merged.collisions[0].keys, (plain.to_owned(), "page.click".to_owned()));
         }
     }
 
     #[test]
-    fn a_list_that_is_long_has_pages_and_a_cursor_of_another_list_is_none() {
+    fn a_long_merged_list_has_pages_and_refuses_the_cursor_of_another_list() {
         let all = listings(ListKind::Prompts, &[("a", &["1", "2", "3"]), ("b", &["1", "2"])]);
         let merged = MergedList::new(ListKind::Prompts, &all, true);
         let page = |cursor: Option<&str>| -> Value {
@@ -237,7 +242,7 @@ mod tests {
             names.extend(items.iter().map(|item| item["name"].as_str().expect("it").to_owned()));
             cursor = page["nextCursor"].as_str().map(str::to_owned);
         }
-        assert_eq!((names, cursor), (called(&merged), None));
+        assert_eq!((names, cursor), (names_of(&merged), None));
 
         let next = page(None)["nextCursor"].as_str().expect("more").to_owned();
         let shorter = MergedList::new(ListKind::Prompts, &all[..1], true);

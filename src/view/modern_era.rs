@@ -5,11 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::{RequestOutcome, View, Views, alias, direct, passthrough};
+use super::{
+    RequestOutcome, View, Views, alias, answer_text, direct, is_shared, passthrough, total_limit,
+};
 use crate::{
     call::{self, CallError},
     config::defaults,
-    connection::{ConnectionLimits, SessionOwner},
+    connection::SessionOwner,
     era::{self, client_subscription::SubscriptionFilter},
     pool::{ClientDemand, OneShotClient, ServerSlot},
     protocol::{
@@ -33,20 +35,19 @@ impl Views {
         view: &View,
         request: &Message,
     ) -> Option<Result<RequestOutcome, CallError>> {
-        let asked = request.method().unwrap_or_default();
-        if method::NOT_MODERN.contains(&asked) {
+        let method = request.method().unwrap_or_default();
+        if method::LEGACY_ONLY.contains(&method) {
             return Some(Err(CallError::UnknownMethod {
-                method: asked.to_owned(),
+                method: method.to_owned(),
                 hint: "Protocol version 2026-07-28 has no such method.",
             }));
         }
-        if asked != method::DISCOVER {
+        if method != method::DISCOVER {
             return None;
         }
-        Some(self.discover(view).await.map(|found| {
-            let result = era::decorate(&found.to_string(), method::DISCOVER, None);
-            let id = request.part(MessagePart::Id).unwrap_or("null");
-            RequestOutcome::Answer(Message::response(id, &result))
+        Some(self.discover(view).await.map(|discovery| {
+            let result = era::decorate(&discovery.to_string(), method::DISCOVER, None);
+            answer_text(request, &result)
         }))
     }
 
@@ -62,60 +63,54 @@ impl Views {
             }
             View::Passthrough { server, .. } => server,
         };
-        let slot = self.slot_of(server)?;
-        let told = |profile: &ServerProfile| {
-            let is_everybodys = slot.has_fixed_connection() && !slot.is_per_session();
-            let tasks = if is_everybodys { slot.tasks() } else { TaskCapability::Nothing };
-            discovery(profile, is_everybodys, tasks)
+        let slot = self.declared_slot(server.as_str())?;
+        let discovery_of = |profile: &ServerProfile| {
+            let tasks = if is_shared(&slot) { slot.tasks() } else { TaskCapability::Nothing };
+            discovery(profile, is_shared(&slot), tasks)
         };
-        if let Some(profile) = self.known(&slot).await {
-            return Ok(told(&profile));
+        if let Some(profile) = self.known_profile(&slot).await {
+            return Ok(discovery_of(&profile));
         }
         // Clients are notified when it connects.
         slot.note_omitted();
         // The profile that it last sent, also to an earlier process.
         if let Some(profile) = self.catalog.profile(server) {
-            return Ok(told(&profile));
+            return Ok(discovery_of(&profile));
         }
         self.catalog.mark_stale(&slot, None);
         let mut capabilities = passthrough::stand_in_capabilities();
-        if !slot.has_fixed_connection() || slot.is_per_session() {
+        if !is_shared(&slot) {
             payloads::leave_out_notices(&mut capabilities);
         }
         Ok(own_discovery(capabilities, &passthrough::stand_in_instructions(server)))
     }
 
-    /// Returns the profile of a server, if it can be had at once.
-    async fn known(&self, slot: &Arc<ServerSlot>) -> Option<ServerProfile> {
-        let patience = defaults::DISCOVER_PATIENCE;
-        let limits = ConnectionLimits { silence: patience, total: patience };
-        let lease = call::connect(slot, Some(&self.onlooker), limits).await.ok()?;
+    /// Returns the profile of a server, if it is connected or connects at once.
+    async fn known_profile(&self, slot: &Arc<ServerSlot>) -> Option<ServerProfile> {
+        let limits = total_limit(defaults::DISCOVER_TIMEOUT);
+        let lease = call::connect(slot, Some(&self.observer), limits).await.ok()?;
         lease.connection.profile().cloned()
     }
 
-    /// Returns the owner that lists are read for. A modern client has no identity, so it sees the
-    /// lists of the common observer where each client has its own connection.
-    pub(super) fn lister<'a>(&'a self, session: &'a Session) -> Option<&'a SessionOwner> {
-        session.owner().or_else(|| session.is_modern().then_some(&self.onlooker))
+    /// Returns the owner that lists are read for. Where each client has its own connection, a modern
+    /// client sees the lists of the common observer, since it has no identity.
+    pub(super) fn list_owner<'a>(&'a self, session: &'a Session) -> Option<&'a SessionOwner> {
+        session.owner().or_else(|| session.is_modern().then_some(&self.observer))
     }
 
     /// Returns a one-shot client for a server with a connection per client, if this client has no
     /// identity. Its connection lasts until the request is answered.
-    pub(super) async fn guest(
+    pub(super) async fn one_shot_client(
         &self,
         slot: &ServerSlot,
         session: &Session,
     ) -> Option<OneShotClient> {
-        let introduction = session.introduction().filter(|_| slot.is_per_session())?;
-        let guest = self.sessions.guest(&introduction.capabilities);
-        let wants = || ClientDemand { level: introduction.level, ..ClientDemand::default() };
+        let client_meta = session.client_meta().filter(|_| slot.is_per_session())?;
+        let one_shot = self.sessions.one_shot_client(&client_meta.capabilities);
+        let demand = || ClientDemand { level: client_meta.level, ..ClientDemand::default() };
         // Boxed, to keep the future of other clients small.
-        Box::pin(slot.set_demand(Some(guest.owner()), wants)).await;
-        Some(guest)
-    }
-
-    fn slot_of(&self, server: &ServerName) -> Result<Arc<ServerSlot>, CallError> {
-        self.pool.slot(server.as_str()).ok_or_else(|| self.unknown_server(server.as_str()))
+        Box::pin(slot.set_demand(Some(one_shot.owner()), demand)).await;
+        Some(one_shot)
     }
 
     /// Makes the server of a request send log messages of `level` while the request runs. Other
@@ -129,40 +124,37 @@ impl Views {
         let Some(slot) = self.pool.slot(server.as_str()) else { return Ok(()) };
         let live = slot.live(session.owner());
         // A modern server receives the level with each request.
-        if !slot.has_fixed_connection()
-            || slot.is_per_session()
-            || live.as_ref().is_some_and(|live| live.era() == Era::Modern)
-        {
+        if !is_shared(&slot) || live.as_ref().is_some_and(|live| live.era() == Era::Modern) {
             return Ok(());
         }
-        let told = self.sessions.open_ephemeral(ServerScope::One(server.clone()), Some(level));
+        let recipient = self.sessions.open_ephemeral(ServerScope::One(server.clone()), Some(level));
         // The server must know the level before it receives the request.
         let _lease = match live {
             Some(_) => None,
             None => Some(call::connect(&slot, session.owner(), self.limits()).await?),
         };
-        self.sessions.reconcile(told.session(), &slot).await;
-        session.hold(told);
+        self.sessions.reconcile(recipient.session(), &slot).await;
+        session.set_ephemeral(recipient);
         Ok(())
     }
 
     /// Returns the arguments of a tool call that its headers must repeat, if the tool's schema was
     /// read.
-    pub fn mirrored(&self, view: &View, request: &Message) -> Vec<HeaderParameter> {
-        let tool = request
-            .string(MessagePart::Name)
-            .filter(|_| request.method() == Some(method::TOOLS_CALL));
+    pub fn header_parameters(&self, view: &View, request: &Message) -> Vec<HeaderParameter> {
+        let is_call = request.method() == Some(method::TOOLS_CALL);
+        let tool = is_call.then(|| request.string(MessagePart::Name)).flatten();
         let Some(tool) = tool else { return Vec::new() };
         match view {
             View::Passthrough { server, .. } => {
                 let slot = self.pool.slot(server.as_str());
-                slot.map(|slot| slot.hints().mirrored(|known| known == tool)).unwrap_or_default()
+                slot.map(|slot| slot.hints().header_parameters(|known| known == tool))
+                    .unwrap_or_default()
             }
             View::Direct => {
                 let slot = server_name::split_qualified(&tool)
                     .and_then(|(server, _)| self.pool.slot(server.as_str()));
                 let Some(slot) = slot else { return Vec::new() };
-                slot.hints().mirrored(|known| alias::exposed(slot.name(), known) == tool)
+                slot.hints().header_parameters(|known| alias::exposed(slot.name(), known) == tool)
             }
             // The meta tools have none.
             View::Meta => Vec::new(),
@@ -175,29 +167,27 @@ impl Views {
         self.sessions.open_ephemeral(view.scope(), None)
     }
 
-    /// Returns the part of `asked` that a client with `listener` receives, and subscribes to its
+    /// Returns the part of `requested` that a client with `listener` receives, and subscribes to its
     /// resources. Cancel safe: subscriptions last as long as the listener.
     pub async fn accept_subscription(
         &self,
         view: &View,
         listener: &Session,
-        asked: &SubscriptionFilter,
+        requested: &SubscriptionFilter,
     ) -> SubscriptionFilter {
         let (mut honoured, slot) = match view {
-            View::Meta => return asked.supported_by(&self.meta_capabilities()),
-            View::Direct => (asked.supported_by(&direct::capabilities()), None),
+            View::Meta => return requested.supported_by(&self.meta_capabilities()),
+            View::Direct => (requested.supported_by(&direct::capabilities()), None),
             View::Passthrough { server, .. } => {
-                let slot = self.slot_of(server).ok();
                 // Events on the connection of one client or one request are not for other clients.
-                let slot =
-                    slot.filter(|slot| slot.has_fixed_connection() && !slot.is_per_session());
+                let slot = self.pool.slot(server.as_str()).filter(|slot| is_shared(slot));
                 let Some(slot) = slot else { return SubscriptionFilter::default() };
                 let found = self.discover(view).await.unwrap_or_default();
-                (asked.supported_by(&found["capabilities"]), Some(slot))
+                (requested.supported_by(&found["capabilities"]), Some(slot))
             }
         };
-        let places = self.places(slot, &asked.uris).await;
-        let watching = places.iter().map(|(slot, uris)| async move {
+        let resources = self.locate_resources(slot, &requested.uris).await;
+        let watching = resources.iter().map(|(slot, uris)| async move {
             let watched = self.watch_uris(listener, slot, uris).await.into_iter();
             // The client knows a page by the URI that is listed.
             let listed = |own: String| match view {
@@ -211,7 +201,7 @@ impl Views {
     }
 
     /// Returns the servers of these resources, `slot` if it is known, and the URIs there.
-    async fn places(
+    async fn locate_resources(
         &self,
         slot: Option<Arc<ServerSlot>>,
         uris: &[String],
@@ -219,20 +209,18 @@ impl Views {
         if let Some(slot) = slot {
             return vec![(slot, uris.to_vec())];
         }
-        let mut places: BTreeMap<ServerName, (Arc<ServerSlot>, Vec<String>)> = BTreeMap::new();
-        let until = Instant::now() + defaults::SUBSCRIBE_PATIENCE;
-        for uri in uris.iter().take(defaults::WATCHED_MAX) {
-            let looking = self.place_of_resource(uri, None);
+        let mut located: BTreeMap<ServerName, (Arc<ServerSlot>, Vec<String>)> = BTreeMap::new();
+        let until = Instant::now() + defaults::SUBSCRIBE_TIMEOUT;
+        for uri in uris.iter().take(defaults::SUBSCRIPTIONS_MAX) {
+            let search = self.locate_resource(uri, None);
             // A known server is found at once, even after the deadline.
-            let found = timeout_at(until, looking).await.ok().flatten();
-            let found =
-                found.filter(|(slot, _)| slot.has_fixed_connection() && !slot.is_per_session());
-            if let Some((slot, own)) = found {
-                let place = places.entry(slot.name().clone()).or_insert((slot, Vec::new()));
-                place.1.push(own);
+            let found = timeout_at(until, search).await.ok().flatten();
+            if let Some((slot, own)) = found.filter(|(slot, _)| is_shared(slot)) {
+                let resources = located.entry(slot.name().clone()).or_insert((slot, Vec::new()));
+                resources.1.push(own);
             }
         }
-        places.into_values().collect()
+        located.into_values().collect()
     }
 
     /// Subscribes to resources of one server, and returns those that it accepted.
@@ -245,8 +233,7 @@ impl Views {
         if uris.is_empty() {
             return Vec::new();
         }
-        let patience = defaults::SUBSCRIBE_PATIENCE;
-        let limits = ConnectionLimits { silence: patience, total: patience };
+        let limits = total_limit(defaults::SUBSCRIBE_TIMEOUT);
         // No other request may ever need the connection. A late server is subscribed once it
         // connects.
         if let Ok(lease) = call::connect(slot, None, limits).await
@@ -266,8 +253,8 @@ fn has_subscriptions(profile: &ServerProfile) -> bool {
 
 /// Returns a server's profile in the form for modern clients. Without a connection that all clients
 /// share, it declares no notifications.
-fn discovery(profile: &ServerProfile, is_everybodys: bool, tasks: TaskCapability) -> Value {
-    let mut result = profile.for_modern_client(is_everybodys, tasks);
+fn discovery(profile: &ServerProfile, is_shared: bool, tasks: TaskCapability) -> Value {
+    let mut result = profile.for_modern_client(is_shared, tasks);
     if let Some(capabilities) = result.get_mut("capabilities").and_then(Value::as_object_mut) {
         // Log messages belong to a request and need no lasting connection.
         let logging = profile.result.get("capabilities").and_then(|all| all.get("logging"));
@@ -319,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_discovery_result_promises_no_change_notifications_if_none_can_be_sent() {
+    fn the_discovery_result_declares_no_change_notifications_if_metamcp_cannot_send_any() {
         assert_eq!(
             discovery(&profile(), false, TaskCapability::Nothing)["capabilities"],
             json!({ "tools": {}, "logging": {}, "resources": {} })

@@ -4,8 +4,8 @@
 //! [`Exchange`]. [`finish`] drives it and reports progress; a background task can do so too.
 //! [`Views::operator_ask`] returns the exchange of any other request.
 //!
-//! An operator is a client without capabilities and session. Servers cannot ask it anything, and
-//! one with a connection per client makes one for this request alone.
+//! An operator is a client without capabilities and session, so servers cannot ask it anything. A
+//! server with a connection per client gets one for this request alone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::{Views, checked_call::inner_call, resolve_tool::ResolvedTool, shown};
+use super::{Views, checked_call::inner_call, client_exchange, quoted, resolve_tool::ResolvedTool};
 use crate::{
     call::{CallError, Exchange},
     capacity_holder::Holder,
@@ -22,7 +22,7 @@ use crate::{
     config::defaults,
     connection::{CallEvent, ConnectionLimits, SideMessage},
     meta::{ArgumentVerdict, RequestedTool, ToolId},
-    pool::{OneShotClient, ServerSlot},
+    pool::ServerSlot,
     protocol::{
         Message, ObjectMembers, RpcError,
         jsonrpc::MessagePart,
@@ -33,7 +33,7 @@ use crate::{
     redact,
     server_name::ServerName,
     session::{ServerScope, Session},
-    similar_names::nearest,
+    similar_names::{did_you_mean, nearest},
 };
 
 /// An operator's tool call.
@@ -96,7 +96,7 @@ impl Views {
         bytes: usize,
         work: impl FnOnce(&StopFlag) -> T + Send + 'static,
     ) -> Result<T, Box<RpcError>> {
-        let computed = self.desk.compute(Holder::SERVICE, bytes, work).await;
+        let computed = self.meta_state.compute(Holder::SERVICE, bytes, work).await;
         computed.map_err(|source| to_rpc_error(&CallError::Overloaded { source }))
     }
 
@@ -111,10 +111,10 @@ impl Views {
         list: ListKind,
         server: Option<&str>,
     ) -> Result<OperatorList, Box<RpcError>> {
-        let (lister, limits) = (Some(&self.onlooker), self.limits());
+        let (list_owner, limits) = (Some(&self.observer), self.limits());
         let Some(server) = server else {
             let (mut listings, mut unavailable) = (Vec::new(), Vec::new());
-            for (server, listing) in self.catalog.each(list, lister, limits).await {
+            for (server, listing) in self.catalog.each(list, list_owner, limits).await {
                 match listing {
                     Ok(listing) => listings.push((server, listing)),
                     Err(reason) => {
@@ -126,7 +126,7 @@ impl Views {
             return Ok(OperatorList { listings, unavailable });
         };
         let slot = self.operator_slot(server)?;
-        let listing = self.catalog.known_or_read(&slot, list, lister, limits).await;
+        let listing = self.catalog.known_or_read(&slot, list, list_owner, limits).await;
         let listing = listing.map_err(|error| to_rpc_error(&error))?;
         Ok(OperatorList { listings: vec![(slot.name().clone(), listing)], unavailable: Vec::new() })
     }
@@ -160,13 +160,13 @@ impl Views {
         tool: &RequestedTool,
         limits: ConnectionLimits,
     ) -> Result<ResolvedTool, Box<RpcError>> {
-        let resolved = self.resolve(Some(&self.onlooker), tool, limits).await;
+        let resolved = self.resolve(Some(&self.observer), tool, limits).await;
         resolved.map_err(|error| Box::new(error.to_rpc()))
     }
 
     /// Checks arguments, the JSON text of an object, against the schema of a tool. Cancel safe.
     pub async fn operator_verdict(&self, tool: &ResolvedTool, args: &str) -> ArgumentVerdict {
-        self.desk.verdict(Holder::SERVICE, &tool.item, args).await
+        self.meta_state.verdict(Holder::SERVICE, &tool.item, args).await
     }
 
     /// Prepares a call of a tool and checks its arguments. Cancel safe: nothing was called.
@@ -197,7 +197,7 @@ impl Views {
     ) -> Result<CheckedCall, Box<RpcError>> {
         let tool = self.operator_tool_within(call.tool, self.limits_within(call.timeout)).await?;
         let verdict = self.operator_verdict(&tool, call.args).await;
-        let warning = self.desk.apply_verdict(verdict, &tool.id, &tool.item);
+        let warning = self.meta_state.apply_verdict(verdict, &tool.id, &tool.item);
         let warning = warning.map_err(|error| Box::new(error.to_rpc()))?;
         let mut params = ObjectMembers::default();
         if let Some(meta) = call.meta {
@@ -239,18 +239,14 @@ impl Views {
         holder: Holder,
     ) -> Result<Exchange, Box<RpcError>> {
         let slot = self.operator_slot(server)?;
-        let (lister, limits) = (Some(&self.onlooker), self.limits());
-        let known = self.catalog.listing(&slot, ListKind::Prompts, lister, limits).await;
+        let (list_owner, limits) = (Some(&self.observer), self.limits());
+        let known = self.catalog.listing(&slot, ListKind::Prompts, list_owner, limits).await;
         let known = known.map_err(|error| to_rpc_error(&error))?;
         if !known.iter().any(|prompt| prompt.key == name) {
             let similar = nearest(name, known.iter().map(|prompt| prompt.key.clone()));
-            let suggestion = match similar.first() {
-                Some(nearest) => format!("Did you mean `{nearest}`?"),
-                None => "See `prompts/list`.".to_owned(),
-            };
-            let text = format!("server `{server}` has no prompt `{}`", shown(name));
+            let text = format!("server `{server}` has no prompt `{}`", quoted(name));
             let error = RpcError::new(INVALID_PARAMS, "PROMPT_NOT_FOUND", text)
-                .suggest(suggestion)
+                .suggest(did_you_mean(&similar, "See `prompts/list`."))
                 .context(json!({ "server": server, "similarPrompts": similar }));
             return Err(error.into());
         }
@@ -258,7 +254,8 @@ impl Views {
         Ok(self.operator_exchange(slot, request, limits, holder))
     }
 
-    fn operator_exchange(
+    /// Prepares an operator's request, which counts for `holder`.
+    pub(super) fn operator_exchange(
         &self,
         slot: Arc<ServerSlot>,
         request: Message,
@@ -266,10 +263,8 @@ impl Views {
         holder: Holder,
     ) -> Exchange {
         let session = Session::anonymous(ServerScope::Every, holder);
-        let guest = slot.is_per_session().then(|| self.sessions.guest("{}"));
-        let owner = guest.as_ref().map(OneShotClient::owner);
-        Exchange::new(slot, owner, session.client(), session.holder(), request, limits)
-            .of_guest(guest)
+        let one_shot = slot.is_per_session().then(|| self.sessions.one_shot_client("{}"));
+        client_exchange(&session, one_shot, slot, request, limits)
     }
 
     fn operator_slot(&self, server: &str) -> Result<Arc<ServerSlot>, Box<RpcError>> {
@@ -298,14 +293,14 @@ pub async fn finish(
                 let error = answer.part(MessagePart::Error).unwrap_or("null");
                 return Err(of_server(exchange.server(), error).into());
             }
-            Ok(CallEvent::Aside(SideMessage::Notification(notice))) => {
+            Ok(CallEvent::Message(SideMessage::Notification(notice))) => {
                 if notice.method() == Some(method::PROGRESS)
                     && let Some(lines) = lines
                 {
                     let _reader_gone = lines.send(exchange.restore(&notice).join()).await;
                 }
             }
-            Ok(CallEvent::Aside(SideMessage::Question(question))) => question.refuse(),
+            Ok(CallEvent::Message(SideMessage::Question(question))) => question.refuse(),
             Ok(CallEvent::Deferred) => {}
             Err(error) => return Err(to_rpc_error(&error)),
         }
@@ -325,17 +320,21 @@ fn of_server(server: &ServerName, error: &str) -> RpcError {
         false => Value::Null,
     };
     let code = error["code"].as_i64().unwrap_or(INTERNAL_ERROR);
-    let said = error["message"].as_str().unwrap_or("the server has refused it without a reason");
+    let message = error["message"].as_str().unwrap_or("the server refused it without a reason");
     let (name, suggestion) = match code {
-        RESOURCE_NOT_FOUND => ("RESOURCE_NOT_FOUND", "See `resources/list`."),
-        INVALID_PARAMS => {
-            ("SERVER_REFUSED", "Mend what the server does not understand, then ask again.")
-        }
-        _ => ("SERVER_ERROR", "The server itself says so: see what it writes to its log."),
+        RESOURCE_NOT_FOUND => ("RESOURCE_NOT_FOUND", "See `resources/list`.".to_owned()),
+        INVALID_PARAMS => (
+            "SERVER_REFUSED",
+            "Fix the arguments that the server rejects, and try again.".to_owned(),
+        ),
+        _ => (
+            "SERVER_ERROR",
+            format!("See the log of the server: `metamcp logs --server {server}`."),
+        ),
     };
     let mut context = json!({ "server": server });
     if !error["data"].is_null() {
         context["data"] = error["data"].clone();
     }
-    RpcError::new(code, name, redact::sanitize(said)).suggest(suggestion).context(context)
+    RpcError::new(code, name, redact::sanitize(message)).suggest(suggestion).context(context)
 }

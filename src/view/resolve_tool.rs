@@ -28,7 +28,7 @@ pub struct ResolvedTool {
 }
 
 impl Views {
-    /// Returns the tool that is meant. If no known tool has this name, reads the list that `lister`
+    /// Returns the requested tool. If no known tool has this name, reads the list that `list_owner`
     /// sees from its server.
     ///
     /// # Errors
@@ -36,13 +36,13 @@ impl Views {
     /// [`ErrorObject`] if there is no such server or tool, or the server cannot be asked.
     pub(super) async fn resolve(
         &self,
-        lister: Option<&SessionOwner>,
-        wanted: &RequestedTool,
+        list_owner: Option<&SessionOwner>,
+        requested: &RequestedTool,
         limits: ConnectionLimits,
     ) -> Result<ResolvedTool, ErrorObject> {
         let snapshot = self.catalog.snapshot().await;
-        let readings = wanted.readings().map_err(|error| {
-            ErrorObject::server_not_named(&error, &called(&snapshot, &wanted.tool, None))
+        let readings = requested.readings().map_err(|error| {
+            ErrorObject::bad_id(&error, &tools_named(&snapshot, &requested.tool, None))
         })?;
         let declared: Vec<(Arc<ServerSlot>, &ToolId)> =
             readings.iter().filter_map(|id| Some((self.pool.slot(&id.server)?, id))).collect();
@@ -50,22 +50,24 @@ impl Views {
             let server = readings.first().map_or("", |id| id.server.as_str());
             return Err(self.no_server(server));
         };
+        let resolved = |slot: &Arc<ServerSlot>, id: &ToolId, item: &ListItem| {
+            let (slot, id, item) = (Arc::clone(slot), id.clone(), item.clone());
+            ResolvedTool { slot, id, item }
+        };
         for (slot, id) in &declared {
             if let Some(item) = snapshot.tool(&id.server, &id.tool) {
-                let (slot, id, item) = (Arc::clone(slot), (*id).clone(), item.clone());
-                return Ok(ResolvedTool { slot, id, item });
+                return Ok(resolved(slot, id, item));
             }
         }
         // The tool may be new, or the list of its server unknown.
         let listing = self
             .catalog
-            .listing(first, ListKind::Tools, lister, limits)
+            .listing(first, ListKind::Tools, list_owner, limits)
             .await
             .map_err(|error| ErrorObject::from(&*error))?;
         for (slot, id) in &declared {
             if let Some(item) = listing.iter().find(|item| item.key == id.tool) {
-                let (slot, id, item) = (Arc::clone(slot), (*id).clone(), item.clone());
-                return Ok(ResolvedTool { slot, id, item });
+                return Ok(resolved(slot, id, item));
             }
         }
         let id = declared.last().map_or(&readings[0], |(_, id)| id);
@@ -85,20 +87,20 @@ impl Views {
 /// Returns the error for an unknown tool, with the servers that have a tool of this name, and
 /// similar names.
 fn no_tool(snapshot: &CatalogSnapshot, listing: &[ListItem], id: &ToolId) -> ErrorObject {
-    let mut similar = called(snapshot, &id.tool, Some(&id.server));
+    let mut similar = tools_named(snapshot, &id.tool, Some(&id.server));
     let own = nearest(&id.tool, listing.iter().map(|item| item.key.clone()));
     similar.extend(own.into_iter().map(|tool| ToolId::new(&id.server, tool).to_string()));
     ErrorObject::unknown_tool(id, &similar)
 }
 
 /// The most tools of one name in an error.
-const CALLED_SO_MAX: usize = 3;
+const SAME_NAME_MAX: usize = 3;
 
 /// Returns the ids of tools with the name `tool`, except that of the server `except`.
-fn called(snapshot: &CatalogSnapshot, tool: &str, except: Option<&str>) -> Vec<String> {
+fn tools_named(snapshot: &CatalogSnapshot, tool: &str, except: Option<&str>) -> Vec<String> {
     let servers = snapshot.servers().iter().filter(|server| {
         except != Some(server.name.as_str()) && server.tools.iter().any(|item| item.key == tool)
     });
     let id = |server: &KnownServer| ToolId::new(server.name.as_str(), tool).to_string();
-    servers.take(CALLED_SO_MAX).map(id).collect()
+    servers.take(SAME_NAME_MAX).map(id).collect()
 }

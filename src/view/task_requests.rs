@@ -2,21 +2,23 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::{RequestOutcome, Views};
+use super::{RequestOutcome, Views, client_exchange};
 use crate::{
     call::{self, CallError, Exchange},
     capacity_holder::Holder,
     config::defaults,
     connection::ConnectionLimits,
     era,
-    pool::{ConnectionLease, FinishedTask, OneShotClient, ServerSlot},
+    pool::{ConnectionLease, ServerSlot},
     protocol::{
         Era, Message,
         jsonrpc::MessagePart,
         list_page::{ListItem, ListKind},
+        payloads::ServerProfile,
         task::{self, TaskCapability},
     },
     server_name::ServerName,
@@ -39,13 +41,17 @@ impl Views {
     /// up to version 2025-11-25 declares there which tools accept or require tasks.
     pub(super) async fn learn_task_tools(&self, slot: &Arc<ServerSlot>, session: &Session) {
         let takes_tasks = session
-            .introduction()
-            .is_some_and(|introduction| task::is_taken(&introduction.capabilities));
+            .client_meta()
+            .is_some_and(|client_meta| task::declares_tasks(&client_meta.capabilities));
         if takes_tasks && !slot.hints().is_read() {
-            let listing =
-                self.catalog.listing(slot, ListKind::Tools, self.lister(session), self.limits());
+            let listing = self.catalog.listing(
+                slot,
+                ListKind::Tools,
+                self.list_owner(session),
+                self.limits(),
+            );
             // Without a list, the server itself rejects a wrong call.
-            let _is_known = timeout(defaults::LIST_PATIENCE, listing).await;
+            let _is_known = timeout(defaults::LIST_TIMEOUT, listing).await;
         }
     }
 
@@ -59,14 +65,13 @@ impl Views {
         if request.method() == Some(task::LIST) && offered(&slot, session) != TaskCapability::All {
             return Err(CallError::UnknownMethod {
                 method: task::LIST.to_owned(),
-                hint: "Nobody is shown the tasks of others: keep the ids of your own.",
+                hint: "Clients do not see the tasks of others: keep the ids of your own tasks.",
             });
         }
-        if !session.is_modern() {
-            let ours = task::id_of(request).and_then(|id| slot.finished().get(&id, Instant::now()));
-            if let Some(answer) = ours.and_then(|ours| about_finished(request, &ours)) {
-                return Ok(answer);
-            }
+        if !session.is_modern()
+            && let Some(answer) = finished_answer(&slot, request)
+        {
+            return Ok(RequestOutcome::Answer(answer));
         }
         self.exchange(slot, session, request.clone()).await
     }
@@ -83,8 +88,7 @@ pub struct BackgroundCall {
 impl Views {
     /// Returns the operator's call of the tool `definition`, which runs for at most `limits.total`
     /// without its caller. If server and tool support it, it is a task of the server, kept there
-    /// for `ttl`. It counts for `holder`, who started it. Cancel safe: nothing but a handshake was
-    /// sent to the server.
+    /// for `ttl`. It counts for `holder`. Cancel safe: the server got no more than a handshake.
     ///
     /// # Errors
     ///
@@ -99,37 +103,32 @@ impl Views {
         holder: Holder,
     ) -> Result<BackgroundCall, CallError> {
         let session = Session::anonymous(ServerScope::Every, holder);
-        // Where each client has its own connection, this call is a client.
-        let guest = slot.is_per_session().then(|| self.sessions.guest("{}"));
-        let exchange = |request| {
-            let owner = guest.as_ref().map(OneShotClient::owner);
-            Exchange::new(
-                Arc::clone(&slot),
-                owner,
-                session.client(),
-                session.holder(),
-                request,
-                limits,
-            )
+        let may_be_task =
+            !slot.is_per_session() && offered(&slot, &session) != TaskCapability::Nothing;
+        let lease = match may_be_task {
+            true => Some(call::connect(&slot, None, limits).await?),
+            false => None,
         };
-        if guest.is_some() || offered(&slot, &session) == TaskCapability::Nothing {
-            let exchange = exchange(era::without_tasks(request)).of_guest(guest);
-            return Ok(BackgroundCall { exchange: Box::new(exchange), lease: None });
-        }
-        let lease = call::connect(&slot, None, limits).await?;
-        let profile = lease.connection.profile();
-        let is_task = profile.filter(|profile| profile.has_tasks()).is_some_and(|profile| {
+        let lease = lease.filter(|lease| {
+            let profile = lease.connection.profile().filter(|profile| profile.has_tasks());
             // A modern server decides by itself.
-            profile.era() == Era::Modern || task::is_taken_by_tool(definition.json())
+            let is_task = |profile: &ServerProfile| {
+                profile.era() == Era::Modern || task::tool_supports_tasks(definition.json())
+            };
+            profile.is_some_and(is_task)
         });
-        if !is_task {
-            let exchange = exchange(era::without_tasks(request));
-            return Ok(BackgroundCall { exchange: Box::new(exchange), lease: None });
+        let request = match lease {
+            Some(_) => {
+                let task = format!(r#"{{"ttl":{}}}"#, ttl.as_millis());
+                request.with_params(|params| params.set("task", task))
+            }
+            None => era::without_tasks(request),
+        };
+        let mut exchange = self.operator_exchange(slot, request, limits, holder);
+        if lease.is_some() {
+            exchange.carry_tasks();
         }
-        let wanted = format!(r#"{{"ttl":{}}}"#, ttl.as_millis());
-        let mut exchange = exchange(request.with_params(|params| params.set("task", wanted)));
-        exchange.carry_tasks();
-        Ok(BackgroundCall { exchange: Box::new(exchange), lease: Some(lease) })
+        Ok(BackgroundCall { exchange: Box::new(exchange), lease })
     }
 
     /// Asks a server about one of its tasks, or for all of them: `method` with `params`, JSON text,
@@ -146,18 +145,13 @@ impl Views {
         params: &str,
         holder: Holder,
     ) -> Result<Message, CallError> {
-        let slot = self.pool.slot(server).ok_or_else(|| self.unknown_server(server))?;
+        let slot = self.declared_slot(server)?;
         let request = Message::request(method, Some(params));
-        let session = Session::anonymous(ServerScope::Every, holder);
-        let ours = task::id_of(&request).and_then(|id| slot.finished().get(&id, Instant::now()));
-        if let Some(RequestOutcome::Answer(answer)) =
-            ours.and_then(|ours| about_finished(&request, &ours))
-        {
+        if let Some(answer) = finished_answer(&slot, &request) {
             return Ok(Message::parse_own(answer).unwrap_or(request));
         }
-        let client = session.client();
-        let mut exchange =
-            Exchange::new(slot, None, client, session.holder(), request, self.limits());
+        let session = Session::anonymous(ServerScope::Every, holder);
+        let mut exchange = client_exchange(&session, None, slot, request, self.limits());
         exchange.carry_tasks();
         exchange.finish().await
     }
@@ -189,16 +183,17 @@ impl Views {
 }
 
 /// Answers a request about a task that ended before its client knew of it.
-fn about_finished(request: &Message, ours: &FinishedTask) -> Option<RequestOutcome> {
+fn finished_answer(slot: &ServerSlot, request: &Message) -> Option<Bytes> {
+    let finished = slot.finished().get(&task::id_of(request)?, Instant::now())?;
     let id = request.part(MessagePart::Id).unwrap_or("null");
-    let told: Value = serde_json::from_str(&ours.task).unwrap_or_default();
-    Some(RequestOutcome::Answer(match request.method()? {
-        task::GET => Message::response(id, &ours.task),
+    let task: Value = serde_json::from_str(&finished.task).unwrap_or_default();
+    Some(match request.method()? {
+        task::GET => Message::response(id, &finished.task),
         task::RESULT => {
-            let task = told["taskId"].to_string();
-            Message::response(id, &task::related(&ours.result, &task))
+            let task_id = task["taskId"].to_string();
+            Message::response(id, &task::related(&finished.result, &task_id))
         }
-        task::CANCEL => task::ended(told["status"].as_str().unwrap_or_default()).render(Some(id)),
+        task::CANCEL => task::ended(task["status"].as_str().unwrap_or_default()).render(Some(id)),
         _ => return None,
-    }))
+    })
 }

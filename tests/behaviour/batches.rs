@@ -10,7 +10,7 @@ use crate::harness::{
     stream::{End, EventStream},
 };
 
-/// Returns the text of a tool call; `id` as it is to be written.
+/// Returns the text of a tool call, with `id` as JSON text.
 fn call(id: &str, name: &str, arguments: &Value) -> String {
     let params = json!({ "name": name, "arguments": arguments });
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
@@ -28,7 +28,7 @@ fn batch(messages: &[String]) -> String {
     format!("[{}]", messages.join(","))
 }
 
-/// Returns the answers of an array, by the text of their ids.
+/// Returns the answers of an array, by the JSON text of their ids.
 #[track_caller]
 fn by_id(answers: &Value) -> std::collections::BTreeMap<String, Value> {
     let answers = answers.as_array().expect("an array");
@@ -48,7 +48,7 @@ fn value_of(answer: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn each_request_of_a_batch_has_its_answer_under_its_own_id() {
+async fn each_request_of_a_batch_is_answered_under_its_own_id() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[]) + &fakes.server("two", &[])).ready();
     let echo = |id: &str, server: &str| {
@@ -63,7 +63,7 @@ async fn each_request_of_a_batch_has_its_answer_under_its_own_id() {
         r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#.to_owned(),
         r#"{"jsonrpc":"2.0","id":77,"result":{}}"#.to_owned(),
     ];
-    // Both servers are there, so that the answers come soon.
+    // Both servers are connected, so that the answers arrive soon.
     daemon.client("/").request(json!(0), "tools/list", json!({})).await;
     let known = daemon.client("/").header("mcp-protocol-version", "2025-03-26").initialized().await;
     for client in [daemon.client("/"), known] {
@@ -76,10 +76,10 @@ async fn each_request_of_a_batch_has_its_answer_under_its_own_id() {
         for id in ["1", "\"1\"", "1.50", "18446744073709551616", "\"p\""] {
             assert!(reply.body.contains(&format!(r#""id":{id},"#)), "{id}: {}", reply.body);
         }
-        let said = |id: &str, text: &str| {
+        let has_answer = |id: &str, text: &str| {
             reply.body.contains(&format!("{text} {}", id.replace('"', "\\\"")))
         };
-        assert!(said("1.50", "two") && said("18446744073709551616", "one"));
+        assert!(has_answer("1.50", "two") && has_answer("18446744073709551616", "one"));
         let found = by_id(&json!(answers));
         assert_eq!(value_of(&found["1"]), "one 1");
         assert_eq!(value_of(&found["\"1\""]), "two \"1\"");
@@ -88,10 +88,10 @@ async fn each_request_of_a_batch_has_its_answer_under_its_own_id() {
 }
 
 #[tokio::test]
-async fn the_requests_of_a_batch_run_at_the_same_time() {
+async fn the_requests_of_a_batch_run_concurrently() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
-    // None of them is answered before all three have come.
+    // The server answers no call before all three have arrived.
     let meet = |id: &str| call(id, "meet", &json!({ "n": 3, "value": id }));
     let messages = [meet("1"), meet("2"), meet("3")];
 
@@ -103,7 +103,7 @@ async fn the_requests_of_a_batch_run_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn one_that_fails_or_is_slow_takes_no_other_along() {
+async fn a_failed_or_slow_request_does_not_affect_the_others_of_its_batch() {
     let fakes = Fakes::new();
     let config = fakes.server("fake", &[]) + &fakes.server("mortal", &[]);
     let daemon = Daemon::with(config).ready();
@@ -137,7 +137,10 @@ async fn one_that_fails_or_is_slow_takes_no_other_along() {
     assert_eq!(answers["4"]["error"]["data"]["code"], "SERVER_NOT_FOUND");
     assert_eq!(value_of(&answers["5"]), "well");
     assert!(answers["6"]["result"].is_object());
-    assert_eq!(answers["null"]["error"]["code"], -32600, "what is no message is told");
+    assert_eq!(
+        answers["null"]["error"]["code"], -32600,
+        "an invalid message is answered with an error"
+    );
     client.call("fake__release", json!({ "key": "k" })).await;
     assert_eq!(stream.message().await["id"], 1);
     let (rest, end) = stream.rest().await;
@@ -195,7 +198,7 @@ async fn a_refused_batch_executes_none_of_its_requests() {
 }
 
 #[tokio::test]
-async fn as_many_as_there_may_be_are_served() {
+async fn a_batch_of_the_maximum_length_is_served() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let echo = |id: usize| call(&id.to_string(), "echo", &json!({ "value": id.to_string() }));
@@ -209,7 +212,7 @@ async fn as_many_as_there_may_be_are_served() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_no_stream_gets_one_array() {
+async fn a_client_that_accepts_only_json_gets_one_array() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -246,13 +249,13 @@ async fn the_total_size_of_a_batch_answer_is_bounded_unless_it_is_streamed() {
     assert!(answers(&reply).values().all(|answer| answer["result"].is_object()));
 }
 
-/// Waits until so many calls are held.
-async fn held(client: &Client, n: u64) {
+/// Waits until the server holds `n` calls.
+async fn wait_held(client: &Client, n: u64) {
     client.call("held", json!({ "at_least": n })).await;
 }
 
 #[tokio::test]
-async fn a_cancellation_ends_one_of_a_batch_and_the_end_of_the_client_all() {
+async fn a_cancellation_ends_one_request_of_a_batch_and_a_disconnect_ends_all() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake").header("mcp-protocol-version", "2025-03-26");
@@ -265,7 +268,7 @@ async fn a_cancellation_ends_one_of_a_batch_and_the_end_of_the_client_all() {
     };
 
     let reply = posted(vec![hold("1", "a"), hold("2", "b"), hold("3", "c")]);
-    held(&other, 3).await;
+    wait_held(&other, 3).await;
     client.notify("notifications/cancelled", json!({ "requestId": 2 })).await;
     other.call("seen", json!({ "cancelled": 1 })).await;
     for key in ["a", "c"] {
@@ -275,17 +278,17 @@ async fn a_cancellation_ends_one_of_a_batch_and_the_end_of_the_client_all() {
     assert_eq!(answers(&reply).into_keys().collect::<Vec<_>>(), ["1", "3"]);
 
     let leaving = posted(vec![hold("4", "d"), hold("5", "e")]);
-    held(&other, 2).await;
+    wait_held(&other, 2).await;
     drop(leaving);
     other.call("seen", json!({ "cancelled": 3 })).await;
     assert_eq!(other.call("held", json!({})).await["held"], 0);
 }
 
 #[tokio::test]
-async fn a_client_that_names_no_version_has_that_of_its_session() {
+async fn a_client_without_a_version_header_has_the_version_of_its_session() {
     let daemon = Daemon::with(String::new()).ready();
     let pings = batch(&[r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned()]);
     let later = daemon.client("/").initialized().await;
-    assert_eq!(later.post(pings.clone()).await.status, 400, "it has shaken hands as 2025-06-18");
+    assert_eq!(later.post(pings.clone()).await.status, 400, "its session has version 2025-06-18");
     assert_eq!(daemon.client("/").post(pings).await.status, 200);
 }

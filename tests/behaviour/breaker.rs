@@ -1,4 +1,5 @@
-//! A server that fails again and again is left alone, and tried again: one request at a time.
+//! The circuit breaker: it keeps requests from a server that fails repeatedly, and probes it with
+//! one request at a time.
 
 use std::time::Duration;
 
@@ -15,25 +16,25 @@ use crate::{
     server_status, until,
 };
 
-/// The number of failures in a row that open the breaker.
+/// The number of consecutive failures that open the breaker.
 const THRESHOLD: usize = 5;
 
 /// A cooldown that does not end while a test runs.
-const NEVER_OVER: &str = "[breaker]\ncooldown = \"1h\"\n";
-/// A cooldown that is over when the next request comes.
-const SOON_OVER: &str = "[breaker]\ncooldown = \"1ms\"\n";
+const LONG_COOLDOWN: &str = "[breaker]\ncooldown = \"1h\"\n";
+/// A cooldown that ends before the next request.
+const SHORT_COOLDOWN: &str = "[breaker]\ncooldown = \"1ms\"\n";
 
 fn code(answer: &Value) -> &str {
     answer["error"]["data"]["code"].as_str().unwrap_or_default()
 }
 
-/// Has the server's process end, which the caller is told.
+/// Makes the process of the server exit, and checks the error of the call.
 async fn crash(client: &Client) {
     let answer = client.tool("exit", json!({ "code": 1 })).await.answer();
     assert_eq!(code(&answer), "SERVER_EXITED", "{answer}");
 }
 
-async fn trip(client: &Client) {
+async fn open_breaker(client: &Client) {
     for _ in 0..THRESHOLD {
         crash(client).await;
     }
@@ -45,9 +46,9 @@ async fn breaker(daemon: &Daemon, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn after_five_crashes_in_a_row_a_server_is_left_alone() {
+async fn five_crashes_in_a_row_open_the_breaker_of_a_server() {
     let fakes = Fakes::new();
-    let config = NEVER_OVER.to_owned() + &fakes.server("bad", &[]) + &fakes.server("good", &[]);
+    let config = LONG_COOLDOWN.to_owned() + &fakes.server("bad", &[]) + &fakes.server("good", &[]);
     let mut daemon = Daemon::with(config).ready();
     let client = daemon.client("/servers/bad");
     for n_crashes in 1..=THRESHOLD {
@@ -63,13 +64,13 @@ async fn after_five_crashes_in_a_row_a_server_is_left_alone() {
         assert!((1..=3_600_000).contains(&retry_after_ms), "{error}");
         let message = error["message"].as_str().expect("a text");
         assert!(
-            message.contains("temporarily unavailable: breaker open, next probe in"),
+            message.contains("temporarily unavailable: it failed repeatedly, next attempt in"),
             "{error}"
         );
     }
 
-    assert_eq!(fakes.pids("bad").len(), THRESHOLD, "it is not started");
-    daemon.wait_log("breaker tripped mcp_server=bad fault=\"stdio-exit\" failures=5");
+    assert_eq!(fakes.pids("bad").len(), THRESHOLD, "the server is not started");
+    daemon.wait_log("its requests are refused mcp_server=bad fault=\"stdio-exit\" failures=5");
     let shown = breaker(&daemon, "bad").await;
     assert_eq!(
         (&shown["state"], &shown["failures"], &shown["trips"], &shown["last_fault"]),
@@ -81,7 +82,7 @@ async fn after_five_crashes_in_a_row_a_server_is_left_alone() {
     assert!(table.contains("breaker open, probe in "), "{table}");
     daemon.wait_notice("of an open breaker", |notice| notice.contains(", 1 breaker open"));
 
-    // Another one is another matter, and so are the lists of all.
+    // The breaker affects neither another server nor the merged lists.
     assert_eq!(breaker(&daemon, "good").await["state"], "normal");
     let client = daemon.client("/");
     assert_eq!(client.call("good__echo", json!({ "value": 2 })).await["value"], 2);
@@ -91,17 +92,17 @@ async fn after_five_crashes_in_a_row_a_server_is_left_alone() {
         .filter_map(|tool| tool["name"].as_str()?.split_once("__").map(|(server, _)| server))
         .collect();
     assert!(!servers.is_empty() && servers.iter().all(|server| *server == "good"), "{servers:?}");
-    // Who comes new is greeted without it.
+    // A new client completes its handshake without the server.
     drop(daemon.client("/servers/bad").initialized().await);
-    assert_eq!(fakes.pids("bad").len(), THRESHOLD, "still not");
+    assert_eq!(fakes.pids("bad").len(), THRESHOLD, "the server is still not started");
 }
 
 #[tokio::test]
-async fn a_probe_that_is_answered_lets_everything_pass_again() {
+async fn a_successful_probe_returns_the_breaker_to_normal() {
     let fakes = Fakes::new();
-    let daemon = Daemon::with(SOON_OVER.to_owned() + &fakes.server("fake", &[])).ready();
+    let daemon = Daemon::with(SHORT_COOLDOWN.to_owned() + &fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
-    trip(&client).await;
+    open_breaker(&client).await;
 
     until(async || {
         let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
@@ -110,24 +111,24 @@ async fn a_probe_that_is_answered_lets_everything_pass_again() {
     })
     .await;
 
-    daemon.wait_log("breaker normal again mcp_server=fake");
+    daemon.wait_log("breaker normal again: server `fake` works mcp_server=fake");
     let shown = breaker(&daemon, "fake").await;
     assert_eq!((&shown["state"], &shown["trips"]), (&json!("normal"), &json!(1)), "{shown}");
     assert_eq!(shown["next_probe_ms"], Value::Null);
 }
 
 #[tokio::test]
-async fn a_probe_that_fails_trips_at_once_for_another_cooldown() {
+async fn a_failed_probe_reopens_the_breaker_for_another_cooldown() {
     let fakes = Fakes::new();
     let server = fakes.server("fake", &[]);
-    let mut daemon = Daemon::with(NEVER_OVER.to_owned() + &server).ready();
+    let mut daemon = Daemon::with(LONG_COOLDOWN.to_owned() + &server).ready();
     let client = daemon.client("/servers/fake");
-    trip(&client).await;
+    open_breaker(&client).await;
     for n_trips in 2..5 {
-        daemon.rewrite(&(SOON_OVER.to_owned() + &server));
+        daemon.rewrite(&(SHORT_COOLDOWN.to_owned() + &server));
         daemon.reload();
         crash(&client).await;
-        daemon.rewrite(&(NEVER_OVER.to_owned() + &server));
+        daemon.rewrite(&(LONG_COOLDOWN.to_owned() + &server));
         daemon.reload();
 
         let shown = breaker(&daemon, "fake").await;
@@ -139,17 +140,17 @@ async fn a_probe_that_fails_trips_at_once_for_another_cooldown() {
 }
 
 #[tokio::test]
-async fn one_probe_passes_at_a_time_and_a_probe_ends_when_its_client_hangs_up() {
+async fn the_breaker_passes_one_probe_at_a_time_and_a_disconnect_ends_it() {
     let fakes = Fakes::new();
     let server = fakes.server("fake", &[]);
-    let mut daemon = Daemon::with(SOON_OVER.to_owned() + &server).ready();
+    let mut daemon = Daemon::with(SHORT_COOLDOWN.to_owned() + &server).ready();
     let client = daemon.client("/servers/fake");
-    trip(&client).await;
+    open_breaker(&client).await;
     until(async || breaker(&daemon, "fake").await["next_probe_ms"] == 0).await;
     let probe = running(client.clone().hold("never"));
     until(async || fakes.n_events("fake", "held") == 1).await;
-    // From now on, its time does not end any more.
-    daemon.rewrite(&(NEVER_OVER.to_owned() + &server));
+    // From now on, the cooldown does not end during the test.
+    daemon.rewrite(&(LONG_COOLDOWN.to_owned() + &server));
     daemon.reload();
 
     assert_eq!(breaker(&daemon, "fake").await["state"], "probe");
@@ -170,7 +171,7 @@ async fn the_calls_lost_in_one_crash_count_as_one_failure() {
     let fakes = Fakes::new();
     let state = fakes.path("state");
     let server = fakes.server("fake", &["--state", &state.display().to_string()]);
-    let daemon = Daemon::with(NEVER_OVER.to_owned() + &server).ready();
+    let daemon = Daemon::with(LONG_COOLDOWN.to_owned() + &server).ready();
     let client = daemon.client("/servers/fake");
     for n_crashes in 1..THRESHOLD {
         let held = (0..8).map(|_| {
@@ -179,7 +180,7 @@ async fn the_calls_lost_in_one_crash_count_as_one_failure() {
             running(async move { client.tool("count", arguments).await })
         });
         let held: Vec<_> = held.collect();
-        // Not those that are on their way: what the server never saw is sent again.
+        // The server has received all calls: metamcp would retry a call that it never received.
         until(async || executions(&state).get("k") == Some(&(8 * n_crashes as u64))).await;
         crash(&client).await;
         for reply in held {
@@ -202,7 +203,7 @@ async fn the_requests_that_time_out_on_one_connection_attempt_count_as_one_failu
     let gate = fakes.path("gate").display().to_string();
     let config = "[service]\nrequest_timeout = \"200ms\"\nmax_total_timeout = \"200ms\"\n"
         .to_owned()
-        + NEVER_OVER;
+        + LONG_COOLDOWN;
     let daemon = Daemon::with(config + &fakes.server("fake", &["--start-gate", &gate])).ready();
     let client = daemon.client("/servers/fake");
     for _ in 0..2 {
@@ -212,15 +213,15 @@ async fn the_requests_that_time_out_on_one_connection_attempt_count_as_one_failu
     }
     let shown = breaker(&daemon, "fake").await;
     assert_eq!((&shown["failures"], &shown["last_fault"]), (&json!(1), &json!("offline")));
-    // It was only slow.
+    // The server was only slow.
     std::fs::write(&gate, "").expect("written");
     until(async || client.tool("whoami", json!({})).await.answer()["result"].is_object()).await;
 }
 
 #[tokio::test]
-async fn an_answer_never_trips_whatever_error_it_reports() {
+async fn an_error_answer_never_opens_the_breaker() {
     let fakes = Fakes::new();
-    let daemon = Daemon::with(NEVER_OVER.to_owned() + &fakes.server("fake", &[])).ready();
+    let daemon = Daemon::with(LONG_COOLDOWN.to_owned() + &fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
     let words = "401 Unauthorized: connect ECONNREFUSED 127.0.0.1:1, HTTP 503";
     let failed = json!({ "content": [{ "type": "text", "text": words }], "isError": true });
@@ -234,7 +235,7 @@ async fn an_answer_never_trips_whatever_error_it_reports() {
     let shown = breaker(&daemon, "fake").await;
     assert_eq!(shown, json!({ "state": "normal", "failures": 0, "trips": 0 }));
 
-    // It even shows that the server is there.
+    // An answer also resets the failure count.
     for _ in 0..3 {
         for _ in 1..THRESHOLD {
             crash(&client).await;
@@ -245,10 +246,11 @@ async fn an_answer_never_trips_whatever_error_it_reports() {
 }
 
 #[tokio::test]
-async fn refused_credentials_never_trip_and_are_logged_with_the_server() {
+async fn refused_credentials_never_open_the_breaker_and_are_logged_with_the_server() {
     let closed = Upstream::start(&["--require-header", "x-api-key=right"]);
     let open = Upstream::start(&[]);
-    let config = NEVER_OVER.to_owned() + &closed.server("closed", "") + &open.server("revoked", "");
+    let config =
+        LONG_COOLDOWN.to_owned() + &closed.server("closed", "") + &open.server("revoked", "");
     let daemon = Daemon::with(config).ready();
 
     let client = daemon.client("/servers/closed");
@@ -259,7 +261,7 @@ async fn refused_credentials_never_trip_and_are_logged_with_the_server() {
     let shown = breaker(&daemon, "closed").await;
     let expected = json!({ "state": "normal", "failures": 0, "trips": 0, "last_fault": "auth" });
     assert_eq!(shown, expected);
-    daemon.wait_log("server refuses our credentials mcp_server=closed");
+    daemon.wait_log("server `closed` refuses its credentials");
 
     let client = daemon.client("/servers/revoked");
     client.call("echo", json!({ "value": 1 })).await;
@@ -269,14 +271,14 @@ async fn refused_credentials_never_trip_and_are_logged_with_the_server() {
         assert_eq!(code(&answer), "UPSTREAM_STATUS", "{answer}");
     }
     assert_eq!(breaker(&daemon, "revoked").await, expected);
-    daemon.wait_log("server refuses our credentials mcp_server=revoked");
+    daemon.wait_log("server `revoked` refuses its credentials");
     assert_eq!(client.call("echo", json!({ "value": 2 })).await["value"], 2);
 }
 
 #[tokio::test]
-async fn a_status_that_says_that_the_upstream_cannot_trips() {
+async fn repeated_status_503_of_an_upstream_opens_the_breaker() {
     let upstream = Upstream::start(&[]);
-    let daemon = Daemon::with(NEVER_OVER.to_owned() + &upstream.server("up", "")).ready();
+    let daemon = Daemon::with(LONG_COOLDOWN.to_owned() + &upstream.server("up", "")).ready();
     let client = daemon.client("/servers/up");
     client.call("echo", json!({ "value": 1 })).await;
     upstream.control(&format!("status?code=503&n={THRESHOLD}")).await;
@@ -294,9 +296,9 @@ async fn a_status_that_says_that_the_upstream_cannot_trips() {
 }
 
 #[tokio::test]
-async fn calls_that_run_out_of_time_trip() {
+async fn repeated_call_timeouts_open_the_breaker() {
     let fakes = Fakes::new();
-    let config = "[service]\nrequest_timeout = \"250ms\"\n".to_owned() + NEVER_OVER;
+    let config = "[service]\nrequest_timeout = \"250ms\"\n".to_owned() + LONG_COOLDOWN;
     let state = fakes.path("state");
     let options = ["--state", state.to_str().expect("UTF-8")];
     let daemon = Daemon::with(config + &fakes.server("fake", &options)).ready();
@@ -311,14 +313,14 @@ async fn calls_that_run_out_of_time_trip() {
 
     assert_eq!(code(&answer), "SERVER_TRIPPED", "{answer}");
     assert_eq!(breaker(&daemon, "fake").await["last_fault"], "offline");
-    assert!(executions(&state).is_empty(), "it was not asked");
+    assert!(executions(&state).is_empty(), "the server received no call");
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_trips_until_a_reload_names_another() {
+async fn a_missing_program_opens_the_breaker_until_a_reload_changes_the_program() {
     let fakes = Fakes::new();
     let missing = "[servers.fake]\ncommand = \"/no/such/program\"\n";
-    let mut daemon = Daemon::with(NEVER_OVER.to_owned() + missing).ready();
+    let mut daemon = Daemon::with(LONG_COOLDOWN.to_owned() + missing).ready();
     let client = daemon.client("/servers/fake");
     for _ in 0..THRESHOLD {
         let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
@@ -329,18 +331,18 @@ async fn a_program_that_is_not_there_trips_until_a_reload_names_another() {
     let shown = breaker(&daemon, "fake").await;
     assert_eq!((&shown["state"], &shown["last_fault"]), (&json!("open"), &json!("offline")));
 
-    daemon.rewrite(&(NEVER_OVER.to_owned() + &fakes.server("fake", &[])));
+    daemon.rewrite(&(LONG_COOLDOWN.to_owned() + &fakes.server("fake", &[])));
     daemon.reload();
 
     assert_eq!(client.call("echo", json!({ "value": 2 })).await["value"], 2);
-    assert_eq!(breaker(&daemon, "fake").await["trips"], 0, "it begins anew");
+    assert_eq!(breaker(&daemon, "fake").await["trips"], 0, "the count starts at zero again");
 }
 
 #[tokio::test]
-async fn a_reload_changes_the_threshold_and_the_cooldown_of_servers_that_stay() {
+async fn a_reload_changes_the_threshold_and_the_cooldown_of_unchanged_servers() {
     let fakes = Fakes::new();
     let server = fakes.server("fake", &[]);
-    let mut daemon = Daemon::with(NEVER_OVER.to_owned() + &server).ready();
+    let mut daemon = Daemon::with(LONG_COOLDOWN.to_owned() + &server).ready();
     let client = daemon.client("/servers/fake");
     crash(&client).await;
 

@@ -1,5 +1,5 @@
-//! Clients that open a server as Claude Code does: as of now, as where the probe is refused, and as
-//! once, without a session id.
+//! Clients that connect as Claude Code does: with `server/discover`, with the legacy handshake if a
+//! server refuses that, and, as old versions did, without a session id.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::{
 
 const PATHS: [&str; 2] = ["/", "/servers/fake"];
 
-/// The number of sessions that one user has open at once. Their request ids are the same.
+/// The number of concurrent sessions of one user. They use the same request ids.
 const N_CLIENTS: usize = 8;
 
 /// Returns the name of a tool of the fake at a path.
@@ -32,7 +32,7 @@ fn names(listed: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_probe_is_answered_while_every_server_is_still_starting() {
+async fn server_discover_is_answered_while_every_server_is_still_starting() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate");
     let held = ["--start-gate", &gate.display().to_string()];
@@ -43,7 +43,7 @@ async fn the_probe_is_answered_while_every_server_is_still_starting() {
         servers.map(|(name, options)| fakes.server(name, options) + "start = \"eager\"\n");
     let daemon = Daemon::with(servers.concat()).ready();
 
-    // The gate is opened only after all of them are connected: none of them has waited for it.
+    // The gate opens only after all clients have connected, so no client waits for a server.
     let paths = ["/", "/servers/fake", "/servers/modern", "/servers/silent"];
     let clients = all((0..N_CLIENTS).flat_map(|_| paths).map(|path| {
         let client = daemon.client(path);
@@ -58,11 +58,11 @@ async fn the_probe_is_answered_while_every_server_is_still_starting() {
     std::fs::write(&gate, "").expect("the gate is opened");
     all(clients.into_iter().map(async |(path, mut client)| {
         if path == "/" {
-            // The list of all servers does not wait for one that is late: it is told of changes.
+            // The merged list does not wait for a slow server; the client gets a notice later.
             let mut listed = client.request("tools/list", json!({})).await.answer();
             while !["fake__echo", "modern__echo"].iter().all(|tool| names(&listed).contains(tool)) {
-                let told = client.notices().message().await;
-                assert_eq!(told["method"], "notifications/tools/list_changed");
+                let notice = client.notices().message().await;
+                assert_eq!(notice["method"], "notifications/tools/list_changed");
                 listed = client.request("tools/list", json!({})).await.answer();
             }
         } else {
@@ -75,14 +75,14 @@ async fn the_probe_is_answered_while_every_server_is_still_starting() {
 }
 
 #[tokio::test]
-async fn clients_of_both_kinds_use_the_same_ids_and_each_gets_its_own_answers() {
+async fn clients_of_both_eras_use_the_same_ids_and_each_gets_its_own_answers() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     for path in PATHS {
         let mut clients = Vec::new();
         for _ in 0..N_CLIENTS / 2 {
             clients.push(ClaudeCode::connect(daemon.client(path)).await);
-            clients.push(ClaudeCode::shake_hands(daemon.client(path)).await);
+            clients.push(ClaudeCode::connect_legacy(daemon.client(path)).await);
         }
         let answers = all(clients.iter_mut().enumerate().map(async |(n, client)| {
             let first = if client.is_modern() { 0 } else { 1 };
@@ -100,20 +100,20 @@ async fn clients_of_both_kinds_use_the_same_ids_and_each_gets_its_own_answers() 
         .await;
         assert_eq!(json!(answers), json!((0..N_CLIENTS).collect::<Vec<_>>()), "{path}");
     }
-    assert_eq!(fakes.pids("fake").len(), 1, "one process for all of them");
+    assert_eq!(fakes.pids("fake").len(), 1, "all clients share one process");
 }
 
 #[tokio::test]
-async fn where_it_shakes_hands_it_hears_on_one_stream_and_a_second_one_replaces_it() {
+async fn a_legacy_session_has_one_notification_stream_and_a_second_one_replaces_it() {
     let upstream = Upstream::start(&[]);
     let daemon = Daemon::with(upstream.server("fake", "")).ready();
     for path in PATHS {
-        let mut client = ClaudeCode::shake_hands(daemon.client(path)).await;
+        let mut client = ClaudeCode::connect_legacy(daemon.client(path)).await;
         let mut other = ClaudeCode::connect(daemon.client(path)).await;
         let listed = client.request("tools/list", json!({})).await.answer();
         assert_eq!(listed["id"], 1, "{path}");
         let ClaudeCode::Legacy { client: http, get, .. } = &mut client else {
-            panic!("it has shaken hands")
+            panic!("a client with the legacy handshake")
         };
         assert_eq!(get.status, 200, "{path}");
         let mut second = http.listen().await;
@@ -122,16 +122,16 @@ async fn where_it_shakes_hands_it_hears_on_one_stream_and_a_second_one_replaces_
         upstream.log("streams_open=1").await;
         upstream.control("change?list=tools").await;
 
-        for told in [second.message().await, other.notices().message().await] {
-            assert_eq!(told["method"], "notifications/tools/list_changed", "{path}");
+        for notice in [second.message().await, other.notices().message().await] {
+            assert_eq!(notice["method"], "notifications/tools/list_changed", "{path}");
         }
-        // No session, no header and no end: a process that exits just closes.
+        // A process that exits closes its connections and ends no session.
         drop((client, other, second));
     }
 }
 
 #[tokio::test]
-async fn one_that_never_sends_a_session_id_is_served_like_any_other() {
+async fn a_client_that_never_sends_a_session_id_is_served() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     for path in PATHS {
@@ -150,7 +150,7 @@ async fn one_that_never_sends_a_session_id_is_served_like_any_other() {
                 (&json!(2), &json!(n))
             );
         }
-        // Its stream is held open: one that ended would be opened again every second.
+        // Its stream stays open: the client would reopen an ended stream every second.
         let mut stream = clients[0].listen().await;
         assert_eq!(stream.status, 200, "{path}");
         clients[1].tool(&tool(path, "flip_tools"), json!({})).await;
@@ -158,7 +158,7 @@ async fn one_that_never_sends_a_session_id_is_served_like_any_other() {
     }
 }
 
-/// Shakes hands and forgets the id of the session.
+/// Performs the handshake and omits the session id from then on.
 async fn without_session(client: Client) -> Client {
     let params = json!({
         "protocolVersion": "2025-06-18", "capabilities": { "roots": {} },
@@ -174,18 +174,21 @@ async fn without_session(client: Client) -> Client {
 }
 
 #[tokio::test]
-async fn one_tool_with_a_broken_schema_does_not_cost_it_the_others() {
+async fn a_tool_with_a_broken_schema_is_dropped_and_the_others_stay_listed() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &["--bad-tool"])).ready();
     for path in PATHS {
         for mut client in [
             ClaudeCode::connect(daemon.client(path)).await,
-            ClaudeCode::shake_hands(daemon.client(path)).await,
+            ClaudeCode::connect_legacy(daemon.client(path)).await,
         ] {
             let listed = client.request("tools/list", json!({})).await.answer();
             let names = names(&listed);
             assert!(names.contains(&&*tool(path, "echo")), "{path}");
-            assert!(!names.contains(&&*tool(path, "bad")), "{path}: it drops the whole list");
+            assert!(
+                !names.contains(&&*tool(path, "bad")),
+                "{path}: the client would drop the whole list"
+            );
         }
     }
     daemon.wait_log("it has no `inputSchema` of type object");

@@ -1,7 +1,7 @@
-//! The command line: what each command prints, for people and for programs, and how it exits.
+//! The client commands: their output for people and for programs, and their exit codes.
 
-mod calls;
-mod terminals;
+mod call;
+mod terminal_output;
 
 use regex::Regex;
 
@@ -30,21 +30,21 @@ impl Rig {
         Self { fakes, daemon }
     }
 
-    /// Runs a command: code, standard output and standard error.
+    /// Runs a command; returns its exit code, standard output and standard error.
     pub(super) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         self.run_with("", arguments)
     }
 
-    /// Runs a command with something on its standard input.
+    /// Runs a command with `input` on its standard input.
     pub(super) fn run_with(&self, input: &str, arguments: &[&str]) -> (i32, String, String) {
         let socket = self.daemon.control().display().to_string();
-        // Right behind the command: what is behind a tool may be the tool's.
+        // Directly after the command: an option after a tool may belong to the tool.
         let (command, rest) = arguments.split_first().expect("a command");
         daemon::run_with(input, &[&[*command, "--socket", &socket], rest].concat())
     }
 
-    /// Runs commands, and returns all that was to be seen.
-    fn session(&self, commands: &[&[&str]]) -> String {
+    /// Runs commands, and returns their command lines, output and exit codes.
+    fn transcript(&self, commands: &[&[&str]]) -> String {
         let mut seen = String::new();
         for command in commands {
             let (code, stdout, stderr) = self.run(command);
@@ -62,11 +62,11 @@ impl Rig {
             }
             seen.push('\n');
         }
-        self.settled(&seen)
+        self.with_placeholders(&seen)
     }
 
-    /// Replaces what is another one each time.
-    fn settled(&self, seen: &str) -> String {
+    /// Replaces values that differ from run to run by placeholders.
+    fn with_placeholders(&self, seen: &str) -> String {
         let program = crate::harness::fake::program().display().to_string();
         let directory = self.fakes.path("").display().to_string();
         let mut seen = seen
@@ -89,7 +89,7 @@ impl Rig {
             (r"\b[0-9.]+ [KMG]iB", "SIZE"),
             (r"(?m)^(\S+ .*) \d{3,}$", "$1 PID"),
             (r"(?m)  +$", ""),
-            // Columns are as wide as what was replaced.
+            // The width of columns depends on the replaced values.
             (r"(?m)(\S) {3,}", "$1  "),
             (r"(?m)^(\S+ .*)  \d+  (-|PID)$", "$1  REQUESTS  $2"),
         ] {
@@ -100,7 +100,7 @@ impl Rig {
     }
 }
 
-/// Compares with a file beside this one.
+/// Compares output with the snapshot `name` in the directory `cli`.
 #[track_caller]
 pub(crate) fn golden(name: &str, seen: &str) {
     let mut settings = insta::Settings::clone_current();
@@ -111,23 +111,23 @@ pub(crate) fn golden(name: &str, seen: &str) {
 }
 
 #[test]
-fn status_and_servers_are_shown() {
+fn status_servers_and_auth_print_every_server() {
     let rig = Rig::start();
     rig.run(&["call", "fake/whoami"]);
     rig.run(&["call", "broken/x"]);
-    golden("status", &rig.session(&[&["status"], &["status", "--json"]]));
-    golden("servers", &rig.session(&[&["servers"], &["servers", "--json"]]));
-    golden("auth", &rig.session(&[&["auth"], &["auth", "--json"], &["auth", "fake"]]));
+    golden("status", &rig.transcript(&[&["status"], &["status", "--json"]]));
+    golden("servers", &rig.transcript(&[&["servers"], &["servers", "--json"]]));
+    golden("auth", &rig.transcript(&[&["auth"], &["auth", "--json"], &["auth", "fake"]]));
 }
 
 #[test]
 fn tools_are_listed_found_and_described() {
     let rig = Rig::start();
-    golden("tools", &rig.session(&[&["tools"], &["tools", "nobody"]]));
-    golden("tools_json", &rig.session(&[&["tools", "fake", "--json"]]));
+    golden("tools", &rig.transcript(&[&["tools"], &["tools", "nobody"]]));
+    golden("tools_json", &rig.transcript(&[&["tools", "fake", "--json"]]));
     golden(
         "grep",
-        &rig.session(&[
+        &rig.transcript(&[
             &["grep", "^fake/(rows|read_only)$"],
             &["grep", "^fake/(rows|read_only)$", "--json"],
             &["grep", "^fake/rows$", "--json", "--schema", "--depth", "1"],
@@ -137,14 +137,14 @@ fn tools_are_listed_found_and_described() {
     );
     golden(
         "search",
-        &rig.session(&[
+        &rig.transcript(&[
             &["search", "rows", "of the inventory", "--limit", "1"],
             &["search", "rows of the inventory", "--limit", "1", "--json"],
         ]),
     );
     golden(
         "info",
-        &rig.session(&[
+        &rig.transcript(&[
             &["info", "fake/rows"],
             &["info", "fake__rows", "--json"],
             &["info", "fake/rows", "--path", "filter"],
@@ -157,10 +157,13 @@ fn tools_are_listed_found_and_described() {
 #[test]
 fn resources_and_prompts_are_listed_read_and_completed() {
     let rig = Rig::start();
-    golden("resources", &rig.session(&[&["resources", "fake"], &["resources", "fake", "--json"]]));
+    golden(
+        "resources",
+        &rig.transcript(&[&["resources", "fake"], &["resources", "fake", "--json"]]),
+    );
     golden(
         "read",
-        &rig.session(&[
+        &rig.transcript(&[
             &["read", "fake/fake:///one"],
             &["read", "fake/one"],
             &["read", "fake", "fake:///two", "--json"],
@@ -169,10 +172,10 @@ fn resources_and_prompts_are_listed_read_and_completed() {
             &["read", "fake"],
         ]),
     );
-    golden("prompts", &rig.session(&[&["prompts", "fake"], &["prompts", "fake", "--json"]]));
+    golden("prompts", &rig.transcript(&[&["prompts", "fake"], &["prompts", "fake", "--json"]]));
     golden(
         "prompt",
-        &rig.session(&[
+        &rig.transcript(&[
             &["prompt", "fake/greet", "--subject", "Ada"],
             &["prompt", "fake/greet", "{\"subject\":\"Ada\"}", "--json"],
             &["prompt", "fake/greet"],
@@ -181,7 +184,7 @@ fn resources_and_prompts_are_listed_read_and_completed() {
     );
     golden(
         "complete",
-        &rig.session(&[
+        &rig.transcript(&[
             &["complete", "prompt", "fake/greet", "subject", "A"],
             &["complete", "prompt", "fake/greet", "subject", "--json"],
             &["complete", "tool", "fake/greet", "subject"],
@@ -190,11 +193,11 @@ fn resources_and_prompts_are_listed_read_and_completed() {
 }
 
 #[test]
-fn a_reload_tells_what_has_changed_or_where_the_mistake_is() {
+fn reload_prints_the_changes_or_the_place_of_the_error() {
     let rig = Rig::start();
     let config = rig.fakes.server("fake", &["--rich", "--tasks"]) + &rig.fakes.server("new", &[]);
     rig.daemon.rewrite(&config);
-    let changed = rig.session(&[&["reload"], &["reload", "--json"], &["reload"]]);
+    let changed = rig.transcript(&[&["reload"], &["reload", "--json"], &["reload"]]);
     rig.daemon.rewrite("[servers.fake]\ncomand = \"x\"\n");
     let (code, stdout, stderr) = rig.run(&["reload"]);
     assert_eq!((code, stdout.as_str()), (78, ""), "{stderr}");
@@ -203,17 +206,17 @@ fn a_reload_tells_what_has_changed_or_where_the_mistake_is() {
 }
 
 #[test]
-fn a_stop_is_waited_for() {
+fn stop_waits_until_the_service_has_ended() {
     let mut rig = Rig::start();
     let (code, stdout, stderr) = rig.run(&["stop"]);
     assert_eq!((code, stdout.as_str(), stderr.as_str()), (0, "Stopped.\n", ""));
     assert!(rig.daemon.wait_exit().success());
 
     let mut rig = Rig::start();
-    golden("stop", &rig.session(&[&["stop", "--json"]]));
+    golden("stop", &rig.transcript(&[&["stop", "--json"]]));
     assert!(rig.daemon.wait_exit().success());
 
-    // What still runs is waited for, too.
+    // `stop` also waits for a running call.
     let rig = Rig::start();
     let (code, _, stderr) = rig.run(&["call", "--async", "fake/hold", r#"{"key":"a"}"#]);
     assert_eq!(code, 0, "{stderr}");
@@ -233,7 +236,10 @@ fn an_output_error_is_a_failure_and_a_closed_output_pipe_is_not() {
     let full = std::fs::File::options().write(true).open("/dev/full").expect("a full disk");
     let (code, stderr) = schema_into(full);
     assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.starts_with("error: write to standard output: No space left"), "{stderr}");
+    assert!(
+        stderr.starts_with("error: cannot write to standard output: No space left"),
+        "{stderr}"
+    );
 
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -242,7 +248,7 @@ fn an_output_error_is_a_failure_and_a_closed_output_pipe_is_not() {
 }
 
 #[test]
-fn without_a_service_every_command_that_asks_one_exits_with_69() {
+fn without_a_service_every_client_command_exits_with_69() {
     for arguments in [
         &["status"][..],
         &["servers"],
@@ -273,7 +279,7 @@ fn without_a_service_every_command_that_asks_one_exits_with_69() {
 }
 
 #[test]
-fn the_socket_may_be_named_by_the_environment() {
+fn the_environment_may_name_the_control_socket() {
     let rig = Rig::start();
     let mut command = daemon::command(&["servers", "--json"]);
     command.env("METAMCP_SOCKET", rig.daemon.control());
@@ -283,21 +289,21 @@ fn the_socket_may_be_named_by_the_environment() {
 }
 
 #[test]
-fn runs_of_the_command_line_find_the_same_process() {
+fn consecutive_call_commands_reach_the_same_server_process() {
     let rig = Rig::start();
     let pids: Vec<String> = (1..=3)
         .map(|n_calls| {
-            let (code, told, _) = rig.run(&["call", "fake/whoami"]);
-            let told: serde_json::Value = serde_json::from_str(&told).expect(&told);
-            assert_eq!((code, &told["calls"]), (0, &serde_json::json!(n_calls)));
-            told["pid"].to_string()
+            let (code, result, _) = rig.run(&["call", "fake/whoami"]);
+            let result: serde_json::Value = serde_json::from_str(&result).expect(&result);
+            assert_eq!((code, &result["calls"]), (0, &serde_json::json!(n_calls)));
+            result["pid"].to_string()
         })
         .collect();
     assert!(pids.iter().all(|pid| *pid == pids[0]), "{pids:?}");
 }
 
 #[test]
-fn the_log_of_a_service_without_a_unit_is_read_from_its_file() {
+fn logs_reads_the_log_file_of_a_service_without_a_unit() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = directory.path().join("metamcp/metamcp.log");
     std::fs::create_dir(directory.path().join("metamcp")).expect("made");
@@ -321,7 +327,7 @@ fn the_log_of_a_service_without_a_unit_is_read_from_its_file() {
 }
 
 #[test]
-fn shells_and_man_are_served() {
+fn completions_and_manual_pages_are_generated() {
     for shell in ["bash", "zsh", "fish"] {
         let (code, script, _) = daemon::run(&["completions", shell]);
         assert!(code == 0 && script.contains("metamcp") && script.contains("resources"), "{shell}");

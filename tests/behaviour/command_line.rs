@@ -1,4 +1,4 @@
-//! The command line: what it prints and how it exits.
+//! `check`, `serve` and `status`: their output, their exit codes and the control socket.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ pub(crate) fn status(daemon: &Daemon, more: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_good_file_is_checked_with_0_and_a_bad_one_with_78() {
+fn check_exits_with_0_for_a_valid_file_and_with_78_for_an_invalid_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let good = directory.path().join("good.toml");
     let bad = directory.path().join("bad.toml");
@@ -31,15 +31,15 @@ fn a_good_file_is_checked_with_0_and_a_bad_one_with_78() {
     let (code, stdout, stderr) = daemon::run(&["check", &good.display().to_string()]);
     assert_eq!((code, stderr.as_str()), (0, ""));
     assert!(stdout.ends_with("good.toml: ok, 1 server\n"), "{stdout}");
-    let complaint = |arguments: &[&str]| {
+    let diagnostic = |arguments: &[&str]| {
         let bad = bad.display().to_string();
         let (code, stdout, stderr) = daemon::run(&[arguments, &[&bad]].concat());
         assert_eq!((code, stdout.as_str()), (78, ""));
         stderr.replace(&bad, "bad.toml")
     };
-    let complained = complaint(&["check"]);
-    assert_eq!(complaint(&["serve", "--config"]), complained);
-    insta::assert_snapshot!(complained, @r#"
+    let expected = diagnostic(&["check"]);
+    assert_eq!(diagnostic(&["serve", "--config"]), expected);
+    insta::assert_snapshot!(expected, @r#"
     error: unknown key `comand`
      --> bad.toml:4:1
       |
@@ -50,10 +50,13 @@ fn a_good_file_is_checked_with_0_and_a_bad_one_with_78() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn check_names_a_missing_file() {
     let (code, _, stderr) = daemon::run(&["check", "/no/such/file.toml"]);
     assert_eq!(code, 78);
-    assert!(stderr.contains("read configuration `/no/such/file.toml`: No such file"), "{stderr}");
+    assert!(
+        stderr.contains("cannot read configuration `/no/such/file.toml`: No such file"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -105,7 +108,7 @@ async fn status_shows_every_server() {
 }
 
 #[tokio::test]
-async fn a_service_from_a_shell_says_what_to_paste_and_takes_its_socket_away_again() {
+async fn a_service_in_a_shell_prints_client_configuration_and_removes_its_socket() {
     use std::io::{BufRead as _, BufReader};
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("run/control.sock");
@@ -117,18 +120,21 @@ async fn a_service_from_a_shell_says_what_to_paste_and_takes_its_socket_away_aga
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("bound"));
     let mut service = daemon::serve(&config);
     let mut lines = BufReader::new(service.stdout.take().expect("piped")).lines();
-    let mut told = String::new();
-    while !told.contains("Stop with") {
-        told.push_str(&lines.next().expect("a line").expect("readable"));
-        told.push('\n');
+    let mut printed = String::new();
+    while !printed.contains("Stop with") {
+        printed.push_str(&lines.next().expect("a line").expect("readable"));
+        printed.push('\n');
     }
-    assert!(told.contains("\"mcpServers\"") && told.contains("http://127.0.0.1:"), "{told}");
-    assert!(!told.contains("http://127.0.0.1:0/"), "the real port is told: {told}");
+    assert!(
+        printed.contains("\"mcpServers\"") && printed.contains("http://127.0.0.1:"),
+        "{printed}"
+    );
+    assert!(!printed.contains("http://127.0.0.1:0/"), "the real port is printed: {printed}");
     let second = daemon::serve(&config).wait_with_output().expect("it ends");
     assert_eq!(second.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&second.stderr).into_owned();
-    let told = format!("another metamcp (pid {}) already answers", service.id());
-    assert!(stderr.contains(&told), "{stderr}");
+    let expected = format!("another metamcp (pid {}) already answers", service.id());
+    assert!(stderr.contains(&expected), "{stderr}");
 
     daemon::signal(service.id(), Signal::INT);
     assert!(service.wait().expect("it ends").success());
@@ -136,7 +142,7 @@ async fn a_service_from_a_shell_says_what_to_paste_and_takes_its_socket_away_aga
 }
 
 #[tokio::test]
-async fn the_control_socket_answers_every_mistake_in_words() {
+async fn the_control_socket_answers_invalid_lines_with_an_error_code() {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     let fakes = Fakes::new();
     let secret = fakes.server("fake", &[]) + "env = { TOKEN = \"hunter2\" }\n";
@@ -164,7 +170,7 @@ async fn the_control_socket_answers_every_mistake_in_words() {
 }
 
 #[test]
-fn a_stop_before_the_service_is_ready_takes_its_socket_away_too() {
+fn a_stop_before_the_service_is_ready_removes_its_socket() {
     let fakes = Fakes::new();
     let directory = tempfile::tempdir().expect("a directory");
     let (socket, config) = (directory.path().join("control.sock"), directory.path().join("c.toml"));
@@ -184,7 +190,7 @@ fn a_stop_before_the_service_is_ready_takes_its_socket_away_too() {
 }
 
 #[test]
-fn a_file_where_the_control_socket_is_to_be_is_not_touched() {
+fn a_regular_file_at_the_control_socket_path_is_not_removed() {
     let directory = tempfile::tempdir().expect("a directory");
     let (precious, config) = (directory.path().join("precious"), directory.path().join("c.toml"));
     fs::write(&precious, "data").expect("written");
@@ -194,6 +200,6 @@ fn a_file_where_the_control_socket_is_to_be_is_not_touched() {
     let (code, _, stderr) = daemon::run(&["serve", "--config", &config.display().to_string()]);
 
     assert_eq!(code, 1);
-    assert!(stderr.contains("is there already, and is not a socket"), "{stderr}");
+    assert!(stderr.contains("exists and is not a socket"), "{stderr}");
     assert_eq!(fs::read_to_string(&precious).expect("readable"), "data");
 }

@@ -1,4 +1,4 @@
-//! The configuration from file, variables and flags, as the real program has it.
+//! The configuration of the real program, from file, environment variables and flags.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -10,7 +10,7 @@ use crate::harness::{
     fake::Fakes,
 };
 
-/// Runs the program with a file of this text, variables and more arguments.
+/// Runs the program with `text` as configuration file between two groups of arguments.
 fn with_file(
     text: &str,
     before: &[&str],
@@ -27,7 +27,7 @@ fn with_file(
 }
 
 #[tokio::test]
-async fn variables_and_flags_hold_over_a_reload() {
+async fn environment_variables_and_flags_survive_a_reload() {
     let fakes = Fakes::new();
     let server = fakes.server("fake", &[]);
     let daemon = Daemon::with("[pool]\nsize = 5\nreserve_size = 1\n".to_owned() + &server)
@@ -49,7 +49,7 @@ async fn variables_and_flags_hold_over_a_reload() {
 }
 
 #[test]
-fn a_mistake_in_a_variable_or_a_flag_ends_with_78_and_names_it() {
+fn an_invalid_variable_or_flag_value_exits_with_78_and_is_named() {
     let serve = |arguments: &[&str], environment: &[(&str, &str)]| {
         let (code, stdout, stderr) = with_file("", &["serve", "--config"], arguments, environment);
         assert_eq!((code, stdout.as_str()), (78, ""), "{stderr}");
@@ -76,11 +76,11 @@ fn a_mistake_in_a_variable_or_a_flag_ends_with_78_and_names_it() {
 }
 
 #[test]
-fn a_flag_that_cannot_be_is_wrong_usage() {
+fn an_impossible_flag_exits_with_64() {
     for (arguments, word) in [
         (&["--transport", "carrier-pigeon"][..], "streamable-http"),
         (&["--set", "pool.size"], "has no `=`"),
-        (&["--tls"], "without a certificate"),
+        (&["--tls"], "needs a certificate"),
     ] {
         let (code, _, stderr) = with_file("", &["serve", "--config"], arguments, &[]);
         assert_eq!(code, 64, "{stderr}");
@@ -122,7 +122,7 @@ fn the_effective_configuration_is_printed_with_the_source_of_each_setting() {
     assert!(!stdout.contains("hunter2"));
     insta::assert_snapshot!("effective", stdout);
 
-    // What is printed is a configuration, and says the same.
+    // The output is a configuration with the same values.
     let (code, again, stderr) = with_file(&stdout, &["check", "--effective"], &[], &[]);
     assert_eq!(code, 0, "{stderr}");
     let values = |text: &str| text.parse::<toml::Table>().expect("TOML");
@@ -148,7 +148,7 @@ fn the_effective_configuration_is_printed_with_the_source_of_each_setting() {
 }
 
 #[test]
-fn servers_to_provision_and_addresses_are_printed_so_that_they_can_be_read_again() {
+fn the_printed_effective_configuration_is_valid_and_hides_credentials_in_urls() {
     let file = "[provision]\ntrusted = [\"internal\"]\n\
         [provision.servers.notes]\nnamespace = \"internal\"\ndescription = \"notes\"\ncommand = \"x\"\n\
         [provision.registry]\nurl = \"http://ada:hunter2@127.0.0.1:1/\"\n\
@@ -170,7 +170,7 @@ fn servers_to_provision_and_addresses_are_printed_so_that_they_can_be_read_again
 }
 
 #[test]
-fn the_schema_is_printed_and_takes_what_holds() {
+fn the_printed_schema_accepts_the_effective_configuration() {
     let (code, schema, _) = daemon::run(&["schema"]);
     assert_eq!(code, 0);
     let schema: Value = serde_json::from_str(&schema).expect("JSON");
@@ -185,7 +185,7 @@ fn the_schema_is_printed_and_takes_what_holds() {
 }
 
 #[test]
-fn a_device_is_no_configuration() {
+fn a_device_file_is_refused_as_configuration() {
     let (code, stdout, stderr) = daemon::run_in(Path::new("."), &[], &["check", "/dev/zero"]);
     assert_eq!((code, stdout.as_str()), (78, ""), "{stderr}");
     assert!(
@@ -195,7 +195,7 @@ fn a_device_is_no_configuration() {
 }
 
 #[tokio::test]
-async fn a_credential_that_everybody_can_read_is_named_in_the_log() {
+async fn the_log_names_a_credential_that_other_users_can_read() {
     let credentials = tempfile::tempdir().expect("a directory");
     let open = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("changed");
@@ -205,12 +205,12 @@ async fn a_credential_that_everybody_can_read_is_named_in_the_log() {
     open(&path, 0o644);
     open(credentials.path(), 0o755);
     let daemon = Daemon::with("").env("CREDENTIALS_DIRECTORY", credentials.path()).ready();
-    daemon.wait_log("everybody can read a credential");
+    daemon.wait_log("all users can read the credential");
     assert!(daemon.log().contains("credential=\"api-key\""), "{}", daemon.log());
 }
 
 #[test]
-fn every_command_reads_the_file_of_the_flag_the_variable_the_user_or_the_host() {
+fn the_configuration_path_comes_from_the_flag_the_variable_the_user_or_the_host() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |path: &str, n_servers: usize| {
         let path = directory.path().join(path);
@@ -237,35 +237,35 @@ fn every_command_reads_the_file_of_the_flag_the_variable_the_user_or_the_host() 
     let empty = [both[0], ("METAMCP_CONFIG", "")];
     assert_eq!(check(&[], &empty), ok(&own, 2));
 
-    // One that is named and not there is not passed over.
-    let (code, told) = check(&[], &[both[0], ("METAMCP_CONFIG", &nothing)]);
-    assert!(code == 78 && told.contains(&nothing), "{told}");
-    let (code, told) = check(&[], &[("XDG_CONFIG_HOME", &nothing)]);
-    assert!(code == 78 && told.contains("METAMCP_CONFIG"), "{told}");
+    // A named file that is missing is an error.
+    let (code, output) = check(&[], &[both[0], ("METAMCP_CONFIG", &nothing)]);
+    assert!(code == 78 && output.contains(&nothing), "{output}");
+    let (code, output) = check(&[], &[("XDG_CONFIG_HOME", &nothing)]);
+    assert!(code == 78 && output.contains("METAMCP_CONFIG"), "{output}");
 }
 
 #[tokio::test]
-async fn the_service_says_which_file_it_has_read() {
+async fn the_service_logs_the_configuration_file_that_it_read() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("named.toml");
     let fakes = Fakes::new();
     fs::write(&file, fakes.server("named", &[])).expect("written");
     let path = file.display().to_string();
     let daemon = Daemon::with("").without_file().env("METAMCP_CONFIG", &path).ready();
-    daemon.wait_log(&format!("configuration read file={path}"));
+    daemon.wait_log(&format!("configuration read from `{path}`"));
     assert!(daemon.client("/").call("named__whoami", json!({})).await["pid"].is_number());
 
     let demonstration = Daemon::with("").without_file().ready();
-    demonstration.wait_log("demonstration servers are served");
+    demonstration.wait_log("serving the demonstration servers");
 }
 
 #[test]
-fn a_server_that_keeps_state_is_named_with_the_remedy() {
+fn check_warns_about_a_stateful_server_that_clients_share() {
     let text = "[servers.browser]\ncommand = \"npx\"\nargs = [\"@playwright/mcp@latest\"]\n";
     let (code, stdout, stderr) = with_file(text, &["check", "--offline"], &[], &[]);
     assert_eq!((code, stdout.as_str()), (0, "c.toml: ok, 1 server\n"));
-    let told = "hint: all clients of `browser` share one browser; with `sharing = \"session\"` each has its own\n";
-    assert_eq!(stderr, told);
+    let expected = "hint: all clients of `browser` share one browser; with `sharing = \"session\"` each has its own\n";
+    assert_eq!(stderr, expected);
     let (_, stdout, _) = with_file(text, &["doctor", "--no-dial", "--config"], &[], &[]);
     assert!(stdout.contains("all clients of `browser` share one browser"), "{stdout}");
 

@@ -1,15 +1,15 @@
-//! The operator's interface, as programs see it: on the control socket and over HTTP.
+//! The control interface, as programs use it: on the control socket and over HTTP.
 
+mod commands;
+mod concurrent_requests;
 mod errors;
-mod golden;
 mod hostile;
-mod lines;
-mod orders;
+mod method_snapshots;
 mod rpc;
 
 use serde_json::Value;
 
-/// Asserts that an error has all that is promised of each.
+/// Asserts that an error has all documented members.
 #[track_caller]
 fn assert_complete(error: &Value) {
     let data = &error["data"];

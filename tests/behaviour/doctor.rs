@@ -1,4 +1,4 @@
-//! `metamcp doctor`: what it finds, and what it says.
+//! `metamcp doctor`: its findings and its output.
 
 use std::{
     fs,
@@ -18,30 +18,30 @@ fn doctor(config: &Path, more: &[&str]) -> (i32, String) {
     command.env("DOCTOR_SECRET", "hunter2-hunter2").env_remove("CREDENTIALS_DIRECTORY");
     let (code, stdout, stderr) = daemon::finish(command);
     assert_eq!(stderr, "", "{stdout}");
-    assert!(!stdout.contains("hunter2"), "a secret: {stdout}");
+    assert!(!stdout.contains("hunter2"), "a secret is printed: {stdout}");
     (code, stdout)
 }
 
-/// Returns a text without what differs from run to run.
-fn steady(text: &str, directory: &Path) -> String {
+/// Returns a text with placeholders for the directory and for durations.
+fn with_placeholders(text: &str, directory: &Path) -> String {
     let text = text.replace(&directory.display().to_string(), "DIR");
-    let mut steady = String::new();
+    let mut replaced = String::new();
     let mut rest = text.as_str();
     while let Some(at) = rest.find(|found: char| found.is_ascii_digit()) {
         let (before, number) = rest.split_at(at);
         let end = number.find(|found: char| !found.is_ascii_digit()).unwrap_or(number.len());
         let (number, after) = number.split_at(end);
-        steady.push_str(before);
+        replaced.push_str(before);
         let varies = after.starts_with(" ms") || before.ends_with("\"ms\": ");
-        steady.push_str(if varies { "N" } else { number });
+        replaced.push_str(if varies { "N" } else { number });
         rest = after;
     }
-    steady.push_str(rest);
-    steady
+    replaced.push_str(rest);
+    replaced
 }
 
-/// Writes a configuration with servers of every kind.
-fn ward(fakes: &Fakes) -> TempDir {
+/// Writes a configuration with a healthy server and one server for each kind of problem.
+fn faulty_configuration(fakes: &Fakes) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let shell = |name: &str, script: &str| {
         format!("[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n")
@@ -65,9 +65,9 @@ fn ward(fakes: &Fakes) -> TempDir {
     directory
 }
 
-/// Returns the part of a report that is about servers and what they are called.
-fn of_servers(text: &str, directory: &Path) -> String {
-    let text = steady(text, directory);
+/// Returns the lines of a report that concern servers.
+fn server_lines(text: &str, directory: &Path) -> String {
+    let text = with_placeholders(text, directory);
     let names = ["crash: ", "locked: ", "missing: ", "newest: ", "noisy: ", "slow: ", "well: "];
     let mut shown = String::new();
     let mut is_shown = false;
@@ -85,33 +85,33 @@ fn of_servers(text: &str, directory: &Path) -> String {
 }
 
 #[test]
-fn each_server_is_dialled_by_itself_and_what_is_wrong_is_told_with_the_remedy() {
+fn doctor_connects_to_each_server_and_reports_problems_with_remedies() {
     let fakes = Fakes::new();
-    let directory = ward(&fakes);
+    let directory = faulty_configuration(&fakes);
     let config = directory.path().join("c.toml");
 
-    let (code, told) = doctor(&config, &[]);
+    let (code, report) = doctor(&config, &[]);
 
-    assert_eq!(code, 1, "{told}");
-    insta::assert_snapshot!("servers", of_servers(&told, directory.path()));
-    let (_, told) = doctor(&config, &["--nix"]);
-    insta::assert_snapshot!("servers_nix", of_servers(&told, directory.path()));
+    assert_eq!(code, 1, "{report}");
+    insta::assert_snapshot!("servers", server_lines(&report, directory.path()));
+    let (_, report) = doctor(&config, &["--nix"]);
+    insta::assert_snapshot!("servers_nix", server_lines(&report, directory.path()));
 }
 
 #[test]
-fn one_server_is_examined_alone_and_as_json() {
+fn doctor_examines_one_server_and_prints_json() {
     let fakes = Fakes::new();
-    let directory = ward(&fakes);
+    let directory = faulty_configuration(&fakes);
     let config = directory.path().join("c.toml");
 
-    let (code, told) = doctor(&config, &["--server", "noisy", "--json"]);
+    let (code, report) = doctor(&config, &["--server", "noisy", "--json"]);
 
-    assert_eq!(code, 0, "warnings are no errors: {told}");
-    insta::assert_snapshot!("one_json", steady(&told, directory.path()));
-    let (code, told) = doctor(&config, &["--server", "crash", "--json"]);
+    assert_eq!(code, 0, "warnings are no errors: {report}");
+    insta::assert_snapshot!("one_json", with_placeholders(&report, directory.path()));
+    let (code, report) = doctor(&config, &["--server", "crash", "--json"]);
     assert_eq!(code, 1);
-    let told: Value = serde_json::from_str(&told).expect("JSON");
-    let stderr: Vec<&str> = told["servers"][0]["stderr"]
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let stderr: Vec<&str> = report["servers"][0]["stderr"]
         .as_array()
         .expect("lines")
         .iter()
@@ -121,42 +121,45 @@ fn one_server_is_examined_alone_and_as_json() {
 }
 
 #[test]
-fn a_configuration_that_is_refused_is_shown_with_its_place() {
+fn doctor_shows_the_place_of_a_configuration_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let config = directory.path().join("c.toml");
     fs::write(&config, "[servers.a]\ncomand = \"x\"\n").expect("written");
-    let (code, told) = doctor(&config, &["--no-dial"]);
-    assert_eq!(code, 1, "{told}");
-    assert!(told.contains("did you mean `command`?") && told.contains("c.toml:2:1"), "{told}");
+    let (code, report) = doctor(&config, &["--no-dial"]);
+    assert_eq!(code, 1, "{report}");
+    assert!(
+        report.contains("did you mean `command`?") && report.contains("c.toml:2:1"),
+        "{report}"
+    );
 }
 
 #[test]
-fn a_socket_that_was_left_behind_is_told_from_one_that_answers() {
+fn doctor_distinguishes_a_stale_socket_from_one_that_answers() {
     let fakes = Fakes::new();
-    let directory = ward(&fakes);
+    let directory = faulty_configuration(&fakes);
     let config = directory.path().join("c.toml");
     let socket = directory.path().join("control.sock");
     drop(UnixListener::bind(&socket).expect("bound"));
-    let (_, told) = doctor(&config, &["--no-dial"]);
-    assert!(told.contains("warning nobody listens at `"), "{told}");
+    let (_, report) = doctor(&config, &["--no-dial"]);
+    assert!(report.contains("warning no service listens at `"), "{report}");
 
     let daemon = Daemon::with(fakes.server("well", &[])).ready();
     let answers = daemon.control().display().to_string();
     let config = directory.path().join("d.toml");
     fs::write(&config, format!("[listen]\nhttp = \"{}\"\n", daemon.address())).expect("written");
-    let (_, told) = doctor(&config, &["--no-dial", "--socket", &answers]);
-    assert!(told.contains("ok      the service answers at its control socket"), "{told}");
-    let strangers = format!("clients are answered at {}, and strangers are not", daemon.address());
-    assert!(told.contains(&strangers), "{told}");
+    let (_, report) = doctor(&config, &["--no-dial", "--socket", &answers]);
+    assert!(report.contains("ok      the service answers at its control socket"), "{report}");
+    let hosts = format!("{} answers clients, and refuses foreign host names", daemon.address());
+    assert!(report.contains(&hosts), "{report}");
     // Without the socket, the directory belongs to another program.
     let nowhere = directory.path().join("nowhere.sock").display().to_string();
-    let (code, told) = doctor(&config, &["--no-dial", "--socket", &nowhere]);
+    let (code, report) = doctor(&config, &["--no-dial", "--socket", &nowhere]);
     let other = format!("another metamcp listens at {}", daemon.address());
-    assert!(code == 1 && told.contains(&other), "{told}");
+    assert!(code == 1 && report.contains(&other), "{report}");
 }
 
 #[test]
-fn the_file_is_the_one_that_the_service_reads_and_the_doctor_says_why() {
+fn doctor_reads_the_configuration_of_the_service_and_names_its_source() {
     let directory = tempfile::tempdir().expect("a directory");
     let units = directory.path().join("systemd/user");
     fs::create_dir_all(&units).expect("made");
@@ -168,32 +171,44 @@ fn the_file_is_the_one_that_the_service_reads_and_the_doctor_says_why() {
         let text = format!("[Service]\nExecStart=/bin/true {start}\nEnvironment=METAMCP_CONFIG=");
         fs::write(units.join("metamcp.service"), text + &path("unit")).expect("written");
     };
-    let told = |more: &[&str], shell: Option<&str>| {
+    let doctor_report = |more: &[&str], shell: Option<&str>| {
         let mut command = daemon::command(&[&["doctor", "--no-dial"], more].concat());
         command.env("XDG_CONFIG_HOME", directory.path()).env_remove("METAMCP_CONFIG");
         command.envs(shell.map(|file| ("METAMCP_CONFIG", file)));
         daemon::finish(command).1
     };
-    let says = |told: &str, name: &str, why: &str| {
+    let assert_source = |report: &str, name: &str, why: &str| {
         let line = format!("{}: 0 servers\n", path(name));
-        assert!(told.contains(&line) && told.contains(why), "{name}: {told}");
+        assert!(report.contains(&line) && report.contains(why), "{name}: {report}");
     };
 
     unit("");
-    says(&told(&[], None), "unit", "`Environment=METAMCP_CONFIG=` of metamcp.service names it.");
+    assert_source(
+        &doctor_report(&[], None),
+        "unit",
+        "`Environment=METAMCP_CONFIG=` of metamcp.service names it.",
+    );
     unit(&format!("--config {}", path("command")));
-    says(&told(&[], None), "command", "`ExecStart=` of metamcp.service names it.");
+    assert_source(
+        &doctor_report(&[], None),
+        "command",
+        "`ExecStart=` of metamcp.service names it.",
+    );
     let shell = path("shell");
-    let of_shell = told(&[], Some(&shell));
-    says(&of_shell, "shell", "`METAMCP_CONFIG` of this environment names it.");
-    says(&told(&["--config", &path("flag")], Some(&shell)), "flag", "`--config` names it.");
+    let of_shell = doctor_report(&[], Some(&shell));
+    assert_source(&of_shell, "shell", "`METAMCP_CONFIG` of this environment names it.");
+    assert_source(
+        &doctor_report(&["--config", &path("flag")], Some(&shell)),
+        "flag",
+        "`--config` names it.",
+    );
 }
 
 #[test]
-fn a_service_that_asks_for_the_token_is_told_from_one_that_does_not() {
+fn doctor_reports_a_service_that_does_not_require_its_token() {
     let directory = tempfile::tempdir().expect("a directory");
     let config = directory.path().join("c.toml");
-    let told = |daemon: &Daemon| {
+    let doctor_report = |daemon: &Daemon| {
         let (socket, address) = (daemon.control().display().to_string(), daemon.address());
         let text = format!("[listen]\nhttp = \"{address}\"\ntoken = \"env:DOCTOR_SECRET\"\n");
         fs::write(&config, text).expect("written");
@@ -201,8 +216,8 @@ fn a_service_that_asks_for_the_token_is_told_from_one_that_does_not() {
     };
     let asking = Daemon::with("[listen]\ntoken = \"env:DOCTOR_SECRET\"\n");
     let asking = asking.env("DOCTOR_SECRET", "a-token-of-many-letters").ready();
-    let (_, said) = told(&asking);
-    assert!(said.contains("clients are answered at ") && !said.contains("the token"), "{said}");
-    let (code, said) = told(&Daemon::with("").ready());
-    assert!(code == 1 && said.contains(" asks nobody for the token"), "{said}");
+    let (_, report) = doctor_report(&asking);
+    assert!(report.contains(" answers clients, ") && !report.contains(" no token"), "{report}");
+    let (code, report) = doctor_report(&Daemon::with("").ready());
+    assert!(code == 1 && report.contains(" requires no token"), "{report}");
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-/// The series of IDs, each with a number that it has reached. A series only grows.
+/// The series of IDs, each with its highest number so far. A series only grows.
 const SERIES: [(&str, usize); 8] = [
     ("META", 58),
     ("CB", 24),
@@ -14,14 +14,14 @@ const SERIES: [(&str, usize); 8] = [
     ("SAFE", 22),
 ];
 
-/// The words that begin a reason. What follows them says why no test shows the behaviour.
+/// The words that begin a reason. The text after them says why no test shows the behaviour.
 const REASONS: [&str; 3] = ["not built: ", "differs: ", "not ours: "];
 
 /// Directories whose functions no test run calls.
 const WITHOUT_TESTS: [&str; 3] = ["tests/bench/", "tests/fuzz/", "tests/harness/"];
 
-/// An entry of the page.
-struct Entry {
+/// An entry of `tests/FEATURES.md`.
+struct FeatureEntry {
     id: String,
     behaviour: String,
     /// Each is `` `file`: test `` or a reason.
@@ -29,14 +29,14 @@ struct Entry {
 }
 
 /// Reads the page: `- BEHAVIOUR (ID)`, below it `  - FILE: TEST; TEST` or `  - REASON`.
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<FeatureEntry> {
     let page = fs::read_to_string("tests/FEATURES.md").expect("readable");
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<FeatureEntry> = Vec::new();
     for line in page.lines() {
         if let Some(line) = line.strip_prefix("- ") {
             let (behaviour, id) = line.rsplit_once(" (").unwrap_or_else(|| panic!("an ID: {line}"));
             let id = id.trim_end_matches(')').to_owned();
-            entries.push(Entry { id, behaviour: behaviour.to_owned(), proofs: Vec::new() });
+            entries.push(FeatureEntry { id, behaviour: behaviour.to_owned(), proofs: Vec::new() });
         } else if let Some(proof) = line.strip_prefix("  - ") {
             let proofs = &mut entries.last_mut().expect("below a behaviour").proofs;
             match proof.split_once("`: ") {
@@ -56,7 +56,7 @@ fn every_behaviour_has_one_entry() {
     for entry in entries() {
         let (series, number) = entry.id.split_once('-').unwrap_or_else(|| panic!("{}", entry.id));
         let number = number.parse().unwrap_or_else(|_| panic!("{}", entry.id));
-        assert!(!entry.behaviour.is_empty(), "{} has words", entry.id);
+        assert!(!entry.behaviour.is_empty(), "{} has a description", entry.id);
         numbers.entry(series.to_owned()).or_default().push(number);
     }
     for (series, reached) in SERIES {
@@ -148,7 +148,7 @@ fn is_check(text: &str, name: &str) -> bool {
 }
 
 #[test]
-fn a_function_that_is_no_test_shows_nothing() {
+fn only_test_functions_count_as_proof() {
     let text = "
         fn helper() {}
 

@@ -1,4 +1,4 @@
-//! `metamcp import`: the files of other clients, read where they are.
+//! `metamcp import`: the conversion of other clients' configuration files.
 #![expect(clippy::disallowed_methods, reason = "starts the program in another home")]
 
 use std::{
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::harness::daemon::{self, PROGRAM};
 
-/// The place of the examples, as their clients have them.
+/// The example files, each with the path where its client keeps the file.
 const PLACES: [(&str, &str); 9] = [
     ("claude-code-user.json", "home/.claude.json"),
     ("claude-code-project.json", "shop/.mcp.json"),
@@ -24,7 +24,7 @@ const PLACES: [(&str, &str); 9] = [
     ("opencode.jsonc", "home/.config/opencode/opencode.jsonc"),
 ];
 
-/// Runs `metamcp import` in the project below `root`, whose user lives there too.
+/// Runs `metamcp import` in the project below `root`, with a home directory below `root`.
 fn import(root: &Path, arguments: &[&str]) -> (i32, String, String) {
     let project = root.join("shop");
     fs::create_dir_all(&project).expect("made");
@@ -45,7 +45,7 @@ fn import(root: &Path, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn the_usual_places_are_read_and_stay_as_they_are() {
+fn import_reads_the_files_of_all_clients_and_leaves_them_unchanged() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
     let examples = Path::new("tests/import");
@@ -55,15 +55,15 @@ fn the_usual_places_are_read_and_stay_as_they_are() {
         fs::copy(examples.join(example), place).expect("copied");
     }
 
-    let (code, toml, told) = import(root, &[]);
-    assert_eq!(code, 0, "{told}");
-    assert_eq!(import(root, &["--all"]), (code, toml.clone(), told.clone()));
+    let (code, toml, stderr) = import(root, &[]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(import(root, &["--all"]), (code, toml.clone(), stderr.clone()));
     let (code, nix, _) = import(root, &["--nix"]);
     assert_eq!(code, 0);
     let (code, json, _) = import(root, &["--json"]);
     assert_eq!(code, 0);
-    for shown in [&toml, &nix, &json, &told] {
-        assert!(!shown.contains("CANARY"), "{shown}");
+    for text in [&toml, &nix, &json, &stderr] {
+        assert!(!text.contains("CANARY"), "{text}");
     }
 
     let json: Value = serde_json::from_str(&json).expect("JSON");
@@ -77,7 +77,7 @@ fn the_usual_places_are_read_and_stay_as_they_are() {
     let all =
         ["claude-code", "claude-desktop", "codex", "cursor", "opencode", "vscode", "windsurf"];
     assert_eq!(clients, all);
-    assert!(told.contains("Credentials to be made"), "{told}");
+    assert!(stderr.contains("Credentials to create"), "{stderr}");
 
     let config = root.join("metamcp.toml");
     fs::write(&config, &toml).expect("written");
@@ -85,12 +85,12 @@ fn the_usual_places_are_read_and_stay_as_they_are() {
     assert_eq!(daemon::run(&["check", "--offline", &config]).0, 0);
     for (example, place) in PLACES {
         let is_same = fs::read(examples.join(example)).ok() == fs::read(root.join(place)).ok();
-        assert!(is_same, "{place} is as it was");
+        assert!(is_same, "{place} is unchanged");
     }
 }
 
 #[test]
-fn a_file_that_is_named_must_be_readable_and_any_other_need_not() {
+fn import_fails_on_an_unreadable_named_file_and_skips_an_unreadable_usual_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
     let (code, stdout, stderr) = import(root, &[]);
@@ -104,8 +104,8 @@ fn a_file_that_is_named_must_be_readable_and_any_other_need_not() {
     let (code, _, stderr) = import(root, &[".mcp.json"]);
     assert_eq!(code, 1);
     insta::assert_snapshot!(stderr, @r"
-    error: read `.mcp.json`: not JSON: line 1, column 11
-    hint: Does the client itself read the file? Correct what is there, or name the format with --format.
+    error: cannot read `.mcp.json`: not JSON: line 1, column 11
+    hint: Correct the file at that place, or name its format with --format.
     ");
 
     fs::create_dir_all(root.join("home/.cursor")).expect("made");
@@ -114,11 +114,11 @@ fn a_file_that_is_named_must_be_readable_and_any_other_need_not() {
     let (code, stdout, stderr) = import(root, &[]);
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.ends_with("[servers.a]\ncommand = \"x\"\n"), "{stdout}");
-    assert!(stderr.starts_with("not read: read `") && !stderr.contains("CANARY"), "{stderr}");
+    assert!(stderr.starts_with("warning: cannot read `") && !stderr.contains("CANARY"), "{stderr}");
 }
 
 #[test]
-fn wrong_usage_exits_with_64() {
+fn wrong_usage_of_import_exits_with_64() {
     let directory = tempfile::tempdir().expect("a directory");
     for wrong in [
         &["--format", "zed", "x.json"][..],
@@ -131,7 +131,7 @@ fn wrong_usage_exits_with_64() {
 }
 
 #[test]
-fn a_shell_gives_a_program_the_arguments_that_it_had() {
+fn an_imported_shell_command_passes_the_original_arguments_to_its_program() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
     let arguments = [
@@ -176,6 +176,6 @@ fn a_shell_gives_a_program_the_arguments_that_it_had() {
     }
     let output = shell.output().expect("it starts");
 
-    let given: String = arguments[1..].iter().map(|argument| format!("{argument}|")).collect();
-    assert_eq!(String::from_utf8(output.stdout).expect("UTF-8"), given);
+    let expected: String = arguments[1..].iter().map(|argument| format!("{argument}|")).collect();
+    assert_eq!(String::from_utf8(output.stdout).expect("UTF-8"), expected);
 }

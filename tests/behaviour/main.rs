@@ -1,93 +1,93 @@
 //! The behaviour of the real program, as a client, an operator or a service manager sees it.
 //!
 //! One target, so that it is linked once; one file per subject. The servers behind it are the
-//! scriptable fake (`tests/harness/fake_mcp`), which does on command what a real one cannot.
+//! scriptable fake (`tests/harness/fake_mcp`), which misbehaves on command.
 
 #[path = "../harness/mod.rs"]
 mod harness;
 
-mod aliases;
-mod apps;
 mod attacks;
-mod background;
-mod bad_upstreams;
+mod background_calls;
 mod batches;
+mod bearer_token;
 mod breaker;
-mod cache;
-mod children;
+mod byte_fidelity;
+mod catalog_cache;
+mod child_processes;
 mod claude_code;
 mod cli;
 mod command_line;
+mod concurrent_clients;
 mod configuration;
-mod content;
+mod connection_churn;
+mod content_types;
 mod control;
-mod cycles;
 mod doctor;
-mod edge;
-mod envelopes;
-mod eras;
-mod exclusive;
-mod fake;
-mod fake_modern;
-mod fake_tasks;
+mod era_matrix;
+mod exclusive_sharing;
+mod fake_server;
+mod fake_server_modern;
+mod fake_server_tasks;
+mod faulty_upstreams;
 mod features;
-mod fidelity;
-mod generations;
-mod held;
+mod held_calls;
+mod http_endpoints;
 mod import;
-mod kills;
-mod levels;
+mod json_response;
+mod legacy_sse;
 mod lists;
-mod merged;
+mod log_levels;
+mod mcp_apps;
+mod merged_view;
 mod meta;
-mod modern_edge;
-mod modern_listens;
-mod neighbours;
-mod owned;
-mod pairs;
-mod pinned;
-mod plain_answers;
-mod prime;
-mod restarts;
+mod modern_http;
+mod modern_subscriptions;
+mod notification_stream;
+mod per_session;
+mod pinned_session;
+mod priming;
+mod protocol_versions;
+mod random_requests;
+mod resource_subscriptions;
 mod resumption;
 mod retry;
 mod server_eras;
+mod server_restarts;
 mod service;
+mod service_lifecycle;
+mod session_renewal;
 mod sessions;
 mod sharing;
+mod shutdown;
+mod sigkill;
 mod slow_clients;
-mod stand_alone;
 mod stdio;
-mod stops;
-mod streams;
-mod subscriptions;
 mod tasks;
 mod tls;
-mod token;
+mod tool_aliases;
 mod typegen;
+mod unhealthy_neighbours;
 mod units;
 mod upstream;
-mod versions;
-mod waves;
 
-/// Returns what each of `futures` came to, all of them running at once.
+/// Runs all `futures` concurrently and returns their results.
 async fn all<T>(futures: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
     tokio::time::timeout(harness::DEADLINE, futures_util::future::join_all(futures))
         .await
         .expect("all end in time")
 }
 
-/// Asks again and again until the answer is yes.
-async fn until(mut is_so: impl AsyncFnMut() -> bool) {
-    let asking = async {
-        while !is_so().await {
+/// Waits until `is_met` returns `true`.
+async fn until(mut is_met: impl AsyncFnMut() -> bool) {
+    let polling = async {
+        while !is_met().await {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(harness::DEADLINE, asking).await.expect("it comes true in time");
+    tokio::time::timeout(harness::DEADLINE, polling).await.expect("the condition is met in time");
 }
 
-/// Returns what `/status` says about a server.
+/// Returns the entry of a server in `/status`.
 async fn server_status(daemon: &harness::daemon::Daemon, name: &str) -> serde_json::Value {
     let status = daemon.client("/status").get().await.answer();
     let servers = status["servers"].as_array().expect("a list").iter();

@@ -1,16 +1,16 @@
-//! The view of the meta tools: it shows these tools and nothing else.
+//! The meta view, which shows only the meta tools.
 
 mod calls;
 mod chain;
+mod command_line_search;
 mod discover;
+mod edge_cases;
+mod elicitation;
+mod failures;
+mod large_results;
 mod metatools;
-mod news;
+mod notices;
 mod provision;
-mod questions;
-mod results;
-mod strange;
-mod trouble;
-mod words;
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::harness::{
     client::Client,
     daemon::Daemon,
     fake::Fakes,
-    meta::{Meta, each},
+    meta_client::{MetaClient, each},
     modern::Modern,
 };
 
@@ -36,8 +36,8 @@ const METATOOLS: [&str; 7] = [
     "run_chain",
 ];
 
-async fn meta(daemon: &Daemon) -> Meta {
-    Meta::at(daemon.client("/meta")).await
+async fn meta(daemon: &Daemon) -> MetaClient {
+    MetaClient::at(daemon.client("/meta")).await
 }
 
 /// Returns the arguments of a call.
@@ -45,10 +45,10 @@ fn call_of(server: &str, tool: &str, args: Value) -> Value {
     json!({ "server": server, "tool": tool, "args": args })
 }
 
-/// Returns how many calls a server has had before.
+/// Returns the number of earlier calls of a server.
 async fn n_calls(daemon: &Daemon, server: &str) -> u64 {
-    let told = daemon.client(&format!("/servers/{server}")).call("whoami", json!({})).await;
-    told["calls"].as_u64().expect("a count") - 1
+    let identity = daemon.client(&format!("/servers/{server}")).call("whoami", json!({})).await;
+    identity["calls"].as_u64().expect("a count") - 1
 }
 
 async fn initialize(client: &Client) -> Value {
@@ -65,7 +65,7 @@ async fn listed(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn three_tools_stand_for_those_of_all_servers() {
+async fn the_meta_view_lists_three_tools_in_place_of_the_servers_tools() {
     let fakes = Fakes::new();
     let config = "[listen]\nroot = \"meta\"\n".to_owned()
         + &fakes.server("one", &[])
@@ -73,28 +73,28 @@ async fn three_tools_stand_for_those_of_all_servers() {
     let daemon = Daemon::with(config).ready();
     for path in ["/", "/mcp", "/meta"] {
         let client = daemon.client(path);
-        let told = initialize(&client).await;
-        let instructions = told["instructions"].as_str().expect("words");
+        let profile = initialize(&client).await;
+        let instructions = profile["instructions"].as_str().expect("a text");
         for word in ["`mcp_discover`", "`mcp_call`", "one, two"] {
             assert!(instructions.contains(word), "{path}: {instructions}");
         }
-        assert_eq!(told["capabilities"], json!({ "tools": { "listChanged": true } }), "{path}");
-        assert_eq!(told["serverInfo"]["name"], "metamcp");
+        assert_eq!(profile["capabilities"], json!({ "tools": { "listChanged": true } }), "{path}");
+        assert_eq!(profile["serverInfo"]["name"], "metamcp");
         let list = client.request(json!(1), "tools/list", json!({})).await;
         // About four bytes a token.
         assert!(list.body.len() < 4200, "{} bytes", list.body.len());
         assert_eq!(list.body.matches(r#""anthropic/alwaysLoad":true"#).count(), CORE.len());
         assert_eq!(listed(&client).await, CORE, "{path}");
     }
-    assert!(fakes.pids("one").is_empty() && fakes.pids("two").is_empty(), "nothing is started");
+    assert!(fakes.pids("one").is_empty() && fakes.pids("two").is_empty(), "no server is started");
     let direct = listed(&daemon.client("/direct")).await;
     assert!(direct.len() > 40 && !direct.iter().any(|name| CORE.contains(&&**name)));
 }
 
 #[tokio::test]
-async fn the_tools_are_those_of_the_sets_that_are_configured() {
+async fn the_meta_view_lists_the_configured_tool_sets() {
     let fakes = Fakes::new();
-    for (sets, tools, way) in [
+    for (sets, tools, expected) in [
         ("\"core\"", CORE.to_vec(), "mcp_discover"),
         ("\"metatools\"", METATOOLS.to_vec(), "search_tools"),
         ("\"metatools\", \"core\"", [&METATOOLS[..], &CORE].concat(), "search_tools"),
@@ -105,9 +105,9 @@ async fn the_tools_are_those_of_the_sets_that_are_configured() {
         let client = daemon.client("/meta");
 
         assert_eq!(listed(&client).await, tools);
-        let told = initialize(&client).await;
-        let instructions = told["instructions"].as_str().expect("words");
-        assert!(instructions.contains(way), "{sets}: {instructions}");
+        let profile = initialize(&client).await;
+        let instructions = profile["instructions"].as_str().expect("a text");
+        assert!(instructions.contains(expected), "{sets}: {instructions}");
         for name in [&CORE[..], &METATOOLS].concat() {
             let answer = client.tool(name, json!({})).await.answer();
             let is_absent = answer["error"]["data"]["code"] == "TOOL_NOT_FOUND";
@@ -117,19 +117,19 @@ async fn the_tools_are_those_of_the_sets_that_are_configured() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_modern_era_sees_the_same() {
+async fn a_modern_client_sees_the_same_meta_tools() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = Modern::new(daemon.client("/meta"));
 
-    let told = client.discover().await.answer()["result"].clone();
-    assert_eq!(told["capabilities"]["tools"], json!({ "listChanged": true }), "{told}");
-    assert_eq!(told["capabilities"].as_object().map(serde_json::Map::len), Some(1), "{told}");
-    assert!(told["instructions"].as_str().is_some_and(|text| text.contains("mcp_discover")));
+    let profile = client.discover().await.answer()["result"].clone();
+    assert_eq!(profile["capabilities"]["tools"], json!({ "listChanged": true }), "{profile}");
+    assert_eq!(profile["capabilities"].as_object().map(serde_json::Map::len), Some(1), "{profile}");
+    assert!(profile["instructions"].as_str().is_some_and(|text| text.contains("mcp_discover")));
     let tools = client.request(json!(1), "tools/list", json!({})).await.answer();
     assert_eq!(each(&tools["result"], "tools", "name"), CORE);
     assert_eq!(tools["result"]["resultType"], "complete", "{tools}");
-    let meta = Meta::modern(client).await;
+    let meta = MetaClient::modern(client).await;
     let called = meta.value("mcp_call", call_of("fake", "echo", json!({ "value": 7 }))).await;
     assert_eq!(called, json!({ "value": 7 }));
     let error = meta.error("mcp_call", call_of("fake", "ecko", json!({}))).await;
@@ -137,7 +137,7 @@ async fn a_client_of_the_modern_era_sees_the_same() {
 }
 
 #[tokio::test]
-async fn the_meta_view_refuses_a_method_other_than_tools_with_the_way_to_the_direct_view() {
+async fn the_meta_view_refuses_methods_other_than_tools_and_names_the_direct_view() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/meta").initialized().await;
@@ -158,8 +158,8 @@ async fn the_meta_view_refuses_a_method_other_than_tools_with_the_way_to_the_dir
             (&json!(-32601), &json!("METHOD_NOT_FOUND")),
             "{method}: {error}"
         );
-        let remedy = error["data"]["suggestion"].as_str().expect("a remedy");
-        assert!(remedy.contains("`/direct`"), "{method}: {remedy}");
+        let suggestion = error["data"]["suggestion"].as_str().expect("a suggestion");
+        assert!(suggestion.contains("`/direct`"), "{method}: {suggestion}");
         let modern = Modern::new(daemon.client("/meta"));
         let error = modern.request(json!(1), method, params).await.answer()["error"].clone();
         assert_eq!(error["code"], -32601, "{method}: {error}");
@@ -170,9 +170,9 @@ async fn the_meta_view_refuses_a_method_other_than_tools_with_the_way_to_the_dir
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_that_is_called_directly_is_answered_with_the_way() {
+async fn a_direct_call_of_a_servers_tool_is_refused_and_the_error_names_the_right_call() {
     let fakes = Fakes::new();
-    for (sets, way) in
+    for (sets, expected) in
         [("core", ["`mcp_call`", "\"fake\""]), ("metatools", ["`run_tool`", "\"fake/echo\""])]
     {
         let config = format!("[tools]\nsets = [{sets:?}]\n") + &fakes.server("fake", &[]);
@@ -182,18 +182,18 @@ async fn a_tool_of_a_server_that_is_called_directly_is_answered_with_the_way() {
             let error = client.tool(name, json!({ "value": 1 })).await.answer()["error"].clone();
             assert_eq!(error["code"], -32602, "{error}");
             assert_eq!(error["data"]["code"], "TOOL_NOT_FOUND");
-            let remedy = error["data"]["suggestion"].as_str().expect("a remedy");
-            assert!(way.iter().all(|word| remedy.contains(word)), "{name}: {remedy}");
+            let suggestion = error["data"]["suggestion"].as_str().expect("a suggestion");
+            assert!(expected.iter().all(|word| suggestion.contains(word)), "{name}: {suggestion}");
         }
         let error = client.tool("echo", json!({})).await.answer()["error"].clone();
         let known = error["data"]["context"]["known"].as_array().expect("the tools");
         assert!(!known.is_empty(), "{error}");
-        assert!(fakes.pids("fake").is_empty(), "the server is not asked");
+        assert!(fakes.pids("fake").is_empty(), "no server is started");
     }
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_that_is_called_like_ours_is_reached_and_shadows_nothing() {
+async fn a_servers_tool_named_like_a_meta_tool_can_be_called_and_shadows_nothing() {
     let fakes = Fakes::new();
     let options = ["--named", "mcp_call", "--named", "mcp_discover", "--named", "run_tool"];
     let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &options)).ready();

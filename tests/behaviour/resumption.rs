@@ -1,5 +1,5 @@
-//! Answers on streams that broke: a client that knows how comes back for the rest, and its request
-//! goes on meanwhile.
+//! Broken answer streams: a client that can resume receives the rest, and its request continues
+//! meanwhile.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -11,16 +11,16 @@ use crate::harness::{
     stream::{End, EventStream},
 };
 
-/// Every answer is a stream, also one that comes at once.
+/// A configuration with which every answer is a stream, even an immediate one.
 const STREAMS: &str = "[listen]\nstream_after = \"0s\"\n";
 
-/// Returns a client that knows that streams can be resumed.
-async fn newer(daemon: &Daemon, server: &str) -> Client {
+/// Returns a client of 2025-11-25, which can resume streams.
+async fn resuming_client(daemon: &Daemon, server: &str) -> Client {
     daemon.client(server).header("mcp-protocol-version", "2025-11-25").initialized().await
 }
 
-/// Reads the event with which a stream begins that can be resumed, and returns its id.
-async fn beginning(stream: &mut EventStream) -> String {
+/// Reads the initial event of a resumable stream, and returns its id.
+async fn initial_event(stream: &mut EventStream) -> String {
     let first = stream.next().await.expect("an event");
     assert_eq!((first.data.as_deref(), first.retry), (Some(""), Some(1000)), "{first:?}");
     first.id.expect("an id")
@@ -31,18 +31,19 @@ fn key(message: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn a_request_goes_on_while_its_client_is_away() {
+async fn a_request_continues_while_its_client_is_disconnected() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
-    let (client, other) = (newer(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));
+    let (client, other) =
+        (resuming_client(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));
     let mut stream = client.tool_stream("hold", json!({ "key": "k" })).await;
-    let id = beginning(&mut stream).await;
+    let id = initial_event(&mut stream).await;
     other.call("held", json!({ "at_least": 1 })).await;
 
     drop(stream);
     other.call("release", json!({ "key": "k" })).await;
     let mut stream = client.resume(&id).await;
-    assert_eq!(beginning(&mut stream).await, id, "it goes on there");
+    assert_eq!(initial_event(&mut stream).await, id, "the stream continues there");
     let answer = stream.message().await;
     assert_eq!((key(&answer), &answer["id"]), (&json!("k"), &json!(1)));
     assert_eq!(stream.rest().await, (Vec::new(), End::Whole));
@@ -51,48 +52,49 @@ async fn a_request_goes_on_while_its_client_is_away() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_sent_is_kept_until_its_client_has_shown_that_it_came() {
+async fn a_sent_answer_is_kept_until_its_client_acknowledges_it() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
-    let client = newer(&daemon, "/servers/fake").await;
+    let client = resuming_client(&daemon, "/servers/fake").await;
     let mut stream = client.tool_stream("echo", json!({ "value": 1 })).await;
-    let id = beginning(&mut stream).await;
-    // Whether this comes, or is lost with the socket, the service cannot know.
+    let id = initial_event(&mut stream).await;
+    // The service cannot know whether the client has received this.
     stream.rest().await;
 
     let mut stream = client.resume(&id).await;
-    assert_eq!(beginning(&mut stream).await, id);
+    assert_eq!(initial_event(&mut stream).await, id);
     let answer = stream.next().await.expect("the answer");
     assert!(answer.data.expect("a message").contains("result"));
     let last = answer.id.expect("an id");
     assert_eq!(stream.rest().await, (Vec::new(), End::Whole));
 
     let mut stream = client.resume(&last).await;
-    assert_eq!(beginning(&mut stream).await, last);
-    assert_eq!(stream.rest().await, (Vec::new(), End::Whole), "nothing is left");
+    assert_eq!(initial_event(&mut stream).await, last);
+    assert_eq!(stream.rest().await, (Vec::new(), End::Whole), "no event is left");
 }
 
 #[tokio::test]
 async fn a_client_can_reread_a_stream_from_its_beginning_while_the_request_runs() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
-    let (client, other) = (newer(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));
+    let (client, other) =
+        (resuming_client(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));
     let params = json!({
         "name": "count", "arguments": { "key": "k", "then": "hold" }, "_meta": { "progressToken": 7 },
     });
     let mut first = client.stream(json!("a"), "tools/call", params).await;
-    let id = beginning(&mut first).await;
+    let id = initial_event(&mut first).await;
     other.call("held", json!({ "at_least": 1 })).await;
 
-    // Each one that resumes takes over from the last.
+    // Each resumed stream replaces the one before.
     let mut second = client.resume(&id).await;
-    beginning(&mut second).await;
+    initial_event(&mut second).await;
     assert_eq!(first.rest().await.1, End::Whole);
     let mut third = client.resume(&id).await;
-    beginning(&mut third).await;
+    initial_event(&mut third).await;
     assert_eq!(second.rest().await.1, End::Whole);
 
-    // The stream of what belongs to no request is another one.
+    // The notification stream is a separate one.
     let mut standalone = client.listen().await;
     client.call("flip_tools", json!({})).await;
     assert_eq!(standalone.message().await["method"], "notifications/tools/list_changed");
@@ -101,30 +103,32 @@ async fn a_client_can_reread_a_stream_from_its_beginning_while_the_request_runs(
 }
 
 #[tokio::test]
-async fn a_request_that_is_cancelled_ends_its_stream_and_cannot_be_resumed() {
+async fn a_cancelled_request_ends_its_stream_and_cannot_be_resumed() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
-    let (client, other) = (newer(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));
+    let (client, other) =
+        (resuming_client(&daemon, "/servers/fake").await, daemon.client("/servers/fake"));
     let mut stream = client.tool_stream("hold", json!({ "key": "k" })).await;
-    let id = beginning(&mut stream).await;
+    let id = initial_event(&mut stream).await;
     other.call("held", json!({ "at_least": 1 })).await;
 
     client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     assert_eq!(stream.rest().await, (Vec::new(), End::Whole));
     other.call("seen", json!({ "cancelled": 1 })).await;
-    // What comes now is for the stream of no request.
+    // metamcp opens a notification stream instead.
     let mut stream = client.resume(&id).await;
     let first = stream.next().await.expect("an event");
     assert_ne!(first.id.expect("an id"), id);
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_come_back_cancels_by_leaving() {
+async fn a_client_that_cannot_resume_cancels_its_request_by_disconnecting() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(STREAMS.to_owned() + &fakes.server("fake", &[])).ready();
-    let nameless = daemon.client("/servers/fake").header("mcp-protocol-version", "2025-11-25");
+    let without_session =
+        daemon.client("/servers/fake").header("mcp-protocol-version", "2025-11-25");
     let older = daemon.client("/servers/fake").initialized().await;
-    for (n_cancelled, client) in [(1, nameless), (2, older)] {
+    for (n_cancelled, client) in [(1, without_session), (2, older)] {
         let stream = client.tool_stream("hold", json!({ "key": "k" })).await;
         let other = daemon.client("/servers/fake");
         other.call("held", json!({ "at_least": 1 })).await;
@@ -134,13 +138,13 @@ async fn a_client_that_cannot_come_back_cancels_by_leaving() {
 }
 
 #[tokio::test]
-async fn a_stop_does_not_wait_for_clients_that_are_away() {
+async fn a_shutdown_does_not_wait_for_disconnected_clients() {
     let fakes = Fakes::new();
     let config = "[service]\nshutdown_timeout = \"1h\"\n".to_owned() + STREAMS;
     let mut daemon = Daemon::with(config + &fakes.server("fake", &[])).ready();
-    let client = newer(&daemon, "/servers/fake").await;
+    let client = resuming_client(&daemon, "/servers/fake").await;
     let mut stream = client.tool_stream("hold", json!({ "key": "k" })).await;
-    beginning(&mut stream).await;
+    initial_event(&mut stream).await;
     let other = daemon.client("/servers/fake");
     other.call("held", json!({ "at_least": 1 })).await;
 
@@ -152,12 +156,12 @@ async fn a_stop_does_not_wait_for_clients_that_are_away() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_lets_its_client_poll_lets_ours_poll_too() {
+async fn a_stream_that_an_upstream_ends_for_polling_ends_at_the_client_too() {
     let upstream = Upstream::start(&["--event-ids", "--retry", "50"]);
     let daemon = Daemon::with(STREAMS.to_owned() + &upstream.server("up", "")).ready();
-    let client = newer(&daemon, "/servers/up").await;
+    let client = resuming_client(&daemon, "/servers/up").await;
     let mut stream = client.tool_stream("hold", json!({ "key": "k" })).await;
-    let id = beginning(&mut stream).await;
+    let id = initial_event(&mut stream).await;
     upstream.log("held=1").await;
 
     upstream.control("end_posts").await;
@@ -169,7 +173,7 @@ async fn an_upstream_that_lets_its_client_poll_lets_ours_poll_too() {
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_poll_waits_on_the_stream_that_it_has() {
+async fn a_client_that_cannot_resume_keeps_its_stream_while_metamcp_polls() {
     let upstream = Upstream::start(&["--event-ids", "--retry", "50"]);
     let daemon = Daemon::with(STREAMS.to_owned() + &upstream.server("up", "")).ready();
     let older = daemon.client("/servers/up").initialized().await;

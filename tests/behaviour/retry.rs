@@ -1,4 +1,4 @@
-//! The requests that a server receives twice, depending on its `retry`. A tool counts its calls.
+//! The retry modes of a server: the calls that it receives twice. Its tools count their executions.
 
 use std::{fs, path::PathBuf};
 
@@ -13,16 +13,16 @@ use crate::{
     server_status, until,
 };
 
-/// A server that counts, in a service of its own.
-struct Counting {
+/// A service with a server that counts executions.
+struct CountingServer {
     fakes: Fakes,
     state: PathBuf,
     daemon: Daemon,
     client: Client,
 }
 
-impl Counting {
-    /// Starts the service with these lines for the server, and options of its own for the fake.
+impl CountingServer {
+    /// Starts the service with settings for the service and the server, and options for the fake.
     fn start(service: &str, server: &str, options: &[&str]) -> Self {
         let fakes = Fakes::new();
         let state = fakes.path("state");
@@ -37,13 +37,13 @@ impl Counting {
         Self::start("", &format!("retry = \"{retry}\""), &[])
     }
 
-    /// Calls `tool` under this key and returns the answer, and how often it was done.
+    /// Calls `tool` with this key; returns the answer and the number of executions.
     async fn count(&self, tool: &str, key: &str, then: &str) -> (Value, u64) {
         let answer = self.client.tool(tool, json!({ "key": key, "then": then })).await.answer();
         (answer, executions(&self.state).get(key).copied().unwrap_or_default())
     }
 
-    /// Returns how many failures the breaker has counted.
+    /// Returns the number of failures that the breaker has counted.
     async fn failures(&self) -> Value {
         server_status(&self.daemon, "fake").await["breaker"]["failures"].clone()
     }
@@ -59,8 +59,8 @@ fn code(answer: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn safe_does_nothing_twice_that_may_not_be() {
-    let server = Counting::mode("safe");
+async fn safe_repeats_no_call_that_must_not_run_twice() {
+    let server = CountingServer::mode("safe");
     server.list().await;
     for n_failed in 1..4 {
         let key = format!("key {n_failed}");
@@ -71,8 +71,8 @@ async fn safe_does_nothing_twice_that_may_not_be() {
 }
 
 #[tokio::test]
-async fn safe_repeats_on_a_child_what_its_list_says_may_be_repeated() {
-    let server = Counting::start("", "", &["--page", "3"]);
+async fn safe_repeats_calls_of_tools_that_are_listed_as_read_only_or_idempotent() {
+    let server = CountingServer::start("", "", &["--page", "3"]);
     let (answer, n_done) = server.count("read_only", "unknown", "exit_first").await;
     assert_eq!((code(&answer), n_done), ("SERVER_EXITED", 1), "no list was read yet");
 
@@ -87,7 +87,7 @@ async fn safe_repeats_on_a_child_what_its_list_says_may_be_repeated() {
         assert_eq!((&answer["result"]["structuredContent"]["n"], n_done), (&json!(2), 2), "{tool}");
         assert_eq!(server.failures().await, 0, "a call that was answered has not failed");
     }
-    // What was learned outlives the process that said it.
+    // The learned hints outlive the process that listed them.
     let (answer, n_done) = server.count("read_only", "again", "exit_first").await;
     assert!(answer["result"].is_object() && n_done == 2, "{answer}");
     let (answer, n_done) = server.count("count", "never", "exit_first").await;
@@ -95,8 +95,8 @@ async fn safe_repeats_on_a_child_what_its_list_says_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn vital_sends_again_once_whatever_that_does() {
-    let server = Counting::mode("vital");
+async fn vital_repeats_any_call_once() {
+    let server = CountingServer::mode("vital");
     for key in ["one", "two"] {
         let (answer, n_done) = server.count("count", key, "exit_first").await;
         assert_eq!((&answer["result"]["structuredContent"]["n"], n_done), (&json!(2), 2), "{key}");
@@ -108,10 +108,10 @@ async fn vital_sends_again_once_whatever_that_does() {
 }
 
 #[tokio::test]
-async fn vital_sends_again_also_what_ran_out_of_time_and_safe_does_not() {
+async fn vital_repeats_a_timed_out_call_and_safe_does_not() {
     for (retry, n_expected) in [("vital", 2), ("safe", 1)] {
         let service = "[service]\nrequest_timeout = \"300ms\"\n";
-        let server = Counting::start(service, &format!("retry = \"{retry}\""), &[]);
+        let server = CountingServer::start(service, &format!("retry = \"{retry}\""), &[]);
         let is_up =
             async || server.client.tool("whoami", json!({})).await.answer()["result"].is_object();
         until(is_up).await;
@@ -122,8 +122,8 @@ async fn vital_sends_again_also_what_ran_out_of_time_and_safe_does_not() {
 }
 
 #[tokio::test]
-async fn fresh_sends_again_until_the_server_was_connected_anew() {
-    let server = Counting::mode("fresh");
+async fn fresh_repeats_calls_until_the_server_has_been_reconnected() {
+    let server = CountingServer::mode("fresh");
     let (answer, n_done) = server.count("count", "first", "exit_first").await;
     assert!(answer["result"].is_object() && n_done == 2, "{answer}");
     assert_eq!(server.fakes.pids("fake").len(), 2);
@@ -132,8 +132,8 @@ async fn fresh_sends_again_until_the_server_was_connected_anew() {
 }
 
 #[tokio::test]
-async fn never_sends_nothing_twice() {
-    let server = Counting::mode("never");
+async fn never_repeats_no_call() {
+    let server = CountingServer::mode("never");
     server.list().await;
     for tool in ["read_only", "count_idempotent", "count"] {
         let (answer, n_done) = server.count(tool, tool, "exit_first").await;
@@ -143,7 +143,7 @@ async fn never_sends_nothing_twice() {
 
 #[tokio::test]
 async fn a_call_is_not_repeated_after_the_client_received_a_part_of_its_answer() {
-    let server = Counting::mode("vital");
+    let server = CountingServer::mode("vital");
     server.list().await;
     let params = json!({
         "name": "read_only", "arguments": { "key": "k", "then": "tell_and_exit" },
@@ -157,11 +157,11 @@ async fn a_call_is_not_repeated_after_the_client_received_a_part_of_its_answer()
 }
 
 #[tokio::test]
-async fn a_dial_that_failed_is_made_once_more_before_the_call_fails() {
+async fn a_failed_connection_attempt_is_repeated_once_before_the_call_fails() {
     for (retry, n_bad_starts, n_starts) in
         [("safe", 1, 2), ("safe", 2, 2), ("vital", 1, 2), ("never", 1, 1)]
     {
-        let server = Counting::start(
+        let server = CountingServer::start(
             "",
             &format!("retry = \"{retry}\""),
             &["--exit-first", &n_bad_starts.to_string()],
@@ -176,7 +176,7 @@ async fn a_dial_that_failed_is_made_once_more_before_the_call_fails() {
 }
 
 #[tokio::test]
-async fn a_dial_that_cannot_fare_better_is_not_made_again() {
+async fn a_hopeless_connection_attempt_is_not_repeated() {
     let fakes = Fakes::new();
     let script = fakes.path("not-executable");
     fs::write(&script, "#!/bin/sh\n").expect("written");
@@ -188,7 +188,7 @@ async fn a_dial_that_cannot_fare_better_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_a_dial_goes_on_with_what_a_reload_declares() {
+async fn a_call_waiting_for_a_connection_continues_with_the_reloaded_server() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate").display().to_string();
     let slow = fakes.server("fake", &["--start-gate", &gate]);
@@ -207,16 +207,16 @@ async fn a_call_that_waits_for_a_dial_goes_on_with_what_a_reload_declares() {
         assert_eq!(answer["result"]["structuredContent"]["value"], 1, "{sharing}: {answer}");
         assert_eq!(server_status(&daemon, "fake").await["breaker"]["failures"], 0);
         let n_now = fakes.pids("fake").len();
-        assert_eq!(n_now, n_before + 2, "one of each");
-        // The next one counts from here.
+        assert_eq!(n_now, n_before + 2, "one process for each declaration");
+        // The next round counts from here.
         assert_eq!(fakes.n_events("fake", "initialize"), n_now);
     }
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_its_turn_goes_on_with_what_a_reload_declares() {
+async fn a_queued_call_continues_with_the_reloaded_server() {
     let fakes = Fakes::new();
-    // The stop at the end need not wait for the call that is held.
+    // The shutdown at the end need not wait for the held call.
     let service = "[service]\nshutdown_timeout = \"1ms\"\n";
     let server = service.to_owned() + &fakes.server("fake", &[]);
     let mut daemon =
@@ -238,7 +238,7 @@ async fn a_call_that_waits_for_its_turn_goes_on_with_what_a_reload_declares() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_a_server_that_a_reload_removes_is_told_so() {
+async fn a_call_waiting_for_a_server_that_a_reload_removes_gets_server_closed() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate").display().to_string();
     let mut daemon = Daemon::with(fakes.server("fake", &["--start-gate", &gate])).ready();

@@ -1,4 +1,4 @@
-//! Servers of both eras: which one a server is of is found out, and it is spoken to in its own.
+//! Servers of both eras: metamcp detects the era of each server and speaks it.
 
 use std::sync::{
     Arc,
@@ -14,7 +14,7 @@ use crate::{
         client::{Client, running},
         daemon::Daemon,
         fake::{Fakes, Upstream},
-        scripted::{Asked, Scripted, Wire},
+        scripted_upstream::{ReceivedRequest, ResponseWriter, ScriptedUpstream},
         stream::EventStream,
     },
     until,
@@ -23,7 +23,7 @@ use crate::{
 const MODERN: [&str; 2] = ["--era", "modern"];
 const BOTH: [&str; 2] = ["--era", "both"];
 
-/// Returns what status tells of a server.
+/// Returns the entry of a server in `/status`.
 async fn status(daemon: &Daemon, name: &str) -> Value {
     let status = daemon.client("/status").get().await.answer();
     let servers = status["servers"].as_array().expect("servers");
@@ -39,7 +39,7 @@ async fn echo(client: &Client) -> Value {
     client.call("echo", json!({ "value": 1 })).await["value"].clone()
 }
 
-/// Returns what a server has been asked.
+/// Returns the number of requests that a server has received, by method.
 async fn requests(client: &Client) -> Value {
     client.call("seen", json!({})).await["requests"].clone()
 }
@@ -63,7 +63,7 @@ async fn updated(events: &mut EventStream) -> Value {
 }
 
 #[tokio::test]
-async fn each_server_is_spoken_to_in_its_own_era_and_status_shows_it() {
+async fn metamcp_speaks_to_each_server_in_its_own_era_and_status_shows_it() {
     let fakes = Fakes::new();
     let old = Upstream::start(&[]);
     let new = Upstream::start(&MODERN);
@@ -91,7 +91,7 @@ async fn each_server_is_spoken_to_in_its_own_era_and_status_shows_it() {
         assert_eq!(era(&daemon, name).await, expected.map(Value::from), "{name}");
     }
     let log = new.log("").await;
-    assert_eq!(log["sessions_minted"], 0, "it knows none");
+    assert_eq!(log["sessions_minted"], 0, "a modern upstream has no sessions");
     assert_eq!(log["requests"].get("initialize"), None);
     assert_eq!(log["last_headers"]["mcp-protocol-version"], "2026-07-28");
     assert_eq!(log["gets"], 0);
@@ -100,7 +100,7 @@ async fn each_server_is_spoken_to_in_its_own_era_and_status_shows_it() {
 }
 
 #[tokio::test]
-async fn a_server_is_asked_once_and_not_again_when_it_is_started_again() {
+async fn the_era_of_a_server_is_probed_once_and_remembered_over_restarts() {
     let fakes = Fakes::new();
     let config = fakes.server("old", &["--probe", "silent"]) + &fakes.server("new", &MODERN);
     let daemon = Daemon::with(config).ready();
@@ -108,7 +108,7 @@ async fn a_server_is_asked_once_and_not_again_when_it_is_started_again() {
         let client = daemon.client(&format!("/servers/{name}"));
         assert_eq!(echo(&client).await, 1);
         client.tool("exit", json!({ "code": 0 })).await;
-        assert_eq!(echo(&client).await, 1, "it is started again");
+        assert_eq!(echo(&client).await, 1, "the server is restarted");
         let seen = requests(&client).await;
         match name {
             "old" => {
@@ -116,7 +116,7 @@ async fn a_server_is_asked_once_and_not_again_when_it_is_started_again() {
                 assert_eq!(seen["initialize"], 1);
             }
             _ => {
-                assert_eq!(seen["server/discover"], 1, "that is how it says what it is");
+                assert_eq!(seen["server/discover"], 1, "discovery replaces the handshake");
                 assert_eq!(seen.get("initialize"), None, "{seen}");
             }
         }
@@ -125,7 +125,7 @@ async fn a_server_is_asked_once_and_not_again_when_it_is_started_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_probe_is_shaken_hands_with_whatever_it_says() {
+async fn a_server_that_refuses_the_probe_with_any_code_gets_the_handshake() {
     let fakes = Fakes::new();
     let codes = ["-32601", "-32602", "-32600", "-32000", "-32022"];
     let config = codes.map(|code| {
@@ -147,7 +147,7 @@ async fn a_server_that_refuses_the_probe_is_shaken_hands_with_whatever_it_says()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_slow_to_start_is_not_taken_for_an_old_one() {
+async fn a_slow_modern_server_is_not_mistaken_for_a_legacy_one() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate");
     let options = ["--start-gate", gate.to_str().expect("a path")];
@@ -159,30 +159,34 @@ async fn a_server_that_is_slow_to_start_is_not_taken_for_an_old_one() {
         + &upstream.server("up", "");
     let daemon = Daemon::with(config).ready();
     let names = ["new", "both", "undecided", "up"];
-    let asking = names.map(|name| {
+    let calls = names.map(|name| {
         let client = daemon.client(&format!("/servers/{name}"));
         running(async move { echo(&client).await })
     });
 
-    // Each has both questions by then.
+    // By then, each server has received the probe and the handshake.
     for name in names {
-        daemon.wait_log(&format!("`server/discover` not answered mcp_server={name}"));
+        daemon.wait_log(&format!("`{name}` has not answered `server/discover` yet"));
     }
     std::fs::write(&gate, "").expect("written");
 
-    for asked in asking {
-        assert_eq!(asked.end().await, 1);
+    for call in calls {
+        assert_eq!(call.end().await, 1);
     }
     for (name, n_pids) in names.into_iter().zip([1, 1, 2, 0]) {
         assert_eq!(era(&daemon, name).await[0], "modern", "{name}");
-        assert_eq!(fakes.pids(name).len(), n_pids, "{name} is started again if it took both");
+        assert_eq!(
+            fakes.pids(name).len(),
+            n_pids,
+            "only a server that answers both is restarted: {name}"
+        );
     }
     let log = upstream.log("deletes=1").await;
-    assert_eq!(log["sessions_minted"], 1, "the one that is not used is ended");
+    assert_eq!(log["sessions_minted"], 1, "the unused session is ended");
 }
 
 #[tokio::test]
-async fn a_server_that_the_probe_ends_or_spoils_is_started_again_without_it() {
+async fn a_server_that_the_probe_ends_or_breaks_is_restarted_without_it() {
     let fakes = Fakes::new();
     let config =
         fakes.server("ends", &["--probe", "exit"]) + &fakes.server("spoilt", &["--probe", "spoil"]);
@@ -199,7 +203,7 @@ async fn a_server_that_the_probe_ends_or_spoils_is_started_again_without_it() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_hangs_on_the_probe_is_used_all_the_same() {
+async fn an_upstream_that_never_answers_the_probe_is_used_as_legacy() {
     let upstream = Upstream::start(&["--probe", "silent"]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     assert_eq!(echo(&daemon.client("/servers/up")).await, 1);
@@ -232,7 +236,7 @@ async fn metamcp_does_not_probe_the_era_of_a_server_that_declares_it() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_replaced_by_one_of_the_other_era_is_found_out() {
+async fn metamcp_detects_that_an_upstream_was_replaced_by_one_of_the_other_era() {
     for (before, after, expected) in [(&MODERN[..], &[][..], "legacy"), (&[], &MODERN, "modern")] {
         let first = Upstream::start(before);
         let port = first.port();
@@ -248,28 +252,28 @@ async fn an_upstream_that_is_replaced_by_one_of_the_other_era_is_found_out() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_refuses_the_handshake_by_now_is_probed_in_the_same_dial() {
+async fn an_upstream_that_now_refuses_the_handshake_is_probed_in_the_same_attempt() {
     let is_modern = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&is_modern);
-    let upstream = Scripted::start(move |asked, wire| {
+    let upstream = ScriptedUpstream::start(move |request, response| {
         if !switch.load(Ordering::SeqCst) {
             return false;
         }
-        let is_alone = asked.header("mcp-protocol-version") == "2026-07-28";
-        match asked.method() {
-            "initialize" => wire.page(405, "text/plain", "No."),
-            "server/discover" => wire.json(&asked.result(&json!({
+        let is_modern_request = request.header("mcp-protocol-version") == "2026-07-28";
+        match request.method() {
+            "initialize" => response.page(405, "text/plain", "No."),
+            "server/discover" => response.json(&request.result(&json!({
                 "resultType": "complete", "supportedVersions": ["2026-07-28"],
                 "capabilities": { "tools": {} },
             }))),
-            "tools/call" if is_alone => {
-                wire.json(&asked.result(&json!({ "resultType": "complete", "content": [] })));
+            "tools/call" if is_modern_request => {
+                response.json(&request.result(&json!({ "resultType": "complete", "content": [] })));
             }
-            "tools/list" if is_alone => {
-                wire.json(&asked.result(&json!({ "resultType": "complete", "tools": [] })));
+            "tools/list" if is_modern_request => {
+                response.json(&request.result(&json!({ "resultType": "complete", "tools": [] })));
             }
-            // What comes from before: the stream, and requests of the session.
-            _ => wire.page(404, "text/plain", "Gone."),
+            // The notification stream and requests of the old session.
+            _ => response.page(404, "text/plain", "Gone."),
         }
         true
     });
@@ -286,17 +290,17 @@ async fn an_upstream_that_refuses_the_handshake_by_now_is_probed_in_the_same_dia
 }
 
 #[tokio::test]
-async fn arguments_travel_in_headers_as_the_tool_wants_them() {
+async fn arguments_are_sent_in_the_headers_that_the_tool_declares() {
     let upstream = Upstream::start(&[&MODERN[..], &["--page", "7", "--bad-header"]].concat());
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let client = daemon.client("/servers/up");
     let arguments =
         json!({ "region": "Zürich", "count": 3, "urgent": true, "at": { "zone": "a" } });
 
-    // It is not on the first page of the list, which alone was read before.
+    // The tool is not on the first page of the list, and metamcp has read only that page.
     let reply = client.tool("routed", arguments).await.answer();
-    let told = &reply["result"]["structuredContent"]["arguments"];
-    assert_eq!(told["region"], "Zürich", "{reply}");
+    let received = &reply["result"]["structuredContent"]["arguments"];
+    assert_eq!(received["region"], "Zürich", "{reply}");
     let headers = upstream.log("").await["last_headers"].clone();
     assert_eq!(headers["mcp-name"], "routed");
     assert_eq!(headers["mcp-param-region"], "=?base64?WsO8cmljaA==?=");
@@ -317,17 +321,21 @@ async fn arguments_travel_in_headers_as_the_tool_wants_them() {
     }
     assert!(names.contains(&json!("routed")));
     assert!(!names.contains(&json!("bad_header")), "{names:?}");
-    daemon.wait_log("tool left out");
+    daemon.wait_log("is left out: `x-mcp-header`");
 }
 
-/// The number of calls that lack a header at the same time.
+/// The number of concurrent calls that lack a header.
 const MISMATCHES: usize = 8;
 
-/// Serves one tool, of which an argument has to travel in a header since it was first listed. It is
-/// listed again only when so many calls have lacked that.
-fn marks_later(asked: &Asked, wire: &mut Wire, n_lacking: &AtomicUsize) -> bool {
-    match asked.method() {
-        "server/discover" => wire.json(&asked.result(&json!({
+/// Serves one tool with an argument that must be sent in a header since the tool was first listed.
+/// Answers the second list only after [`MISMATCHES`] calls have lacked the header.
+fn serve_late_header(
+    request: &ReceivedRequest,
+    response: &mut ResponseWriter,
+    n_lacking: &AtomicUsize,
+) -> bool {
+    match request.method() {
+        "server/discover" => response.json(&request.result(&json!({
             "resultType": "complete", "supportedVersions": ["2026-07-28"],
             "capabilities": { "tools": {} }, "serverInfo": { "name": "strict", "version": "1" },
         }))),
@@ -342,16 +350,16 @@ fn marks_later(asked: &Asked, wire: &mut Wire, n_lacking: &AtomicUsize) -> bool 
             }
             let schema = json!({ "type": "object", "properties": { "region": region } });
             let tools = json!([{ "name": "routed", "inputSchema": schema }]);
-            wire.json(&asked.result(&json!({ "resultType": "complete", "tools": tools })));
+            response.json(&request.result(&json!({ "resultType": "complete", "tools": tools })));
         }
-        "tools/call" if asked.header("mcp-param-region").is_empty() => {
+        "tools/call" if request.header("mcp-param-region").is_empty() => {
             n_lacking.fetch_add(1, Ordering::SeqCst);
             let error = json!({ "code": -32020, "message": "Header mismatch" });
-            let answer = json!({ "jsonrpc": "2.0", "id": asked.message["id"], "error": error });
-            wire.page(400, "application/json", &answer.to_string());
+            let answer = json!({ "jsonrpc": "2.0", "id": request.message["id"], "error": error });
+            response.page(400, "application/json", &answer.to_string());
         }
         "tools/call" => {
-            wire.json(&asked.result(&json!({ "resultType": "complete", "content": [] })));
+            response.json(&request.result(&json!({ "resultType": "complete", "content": [] })));
         }
         _ => return false,
     }
@@ -359,9 +367,11 @@ fn marks_later(asked: &Asked, wire: &mut Wire, n_lacking: &AtomicUsize) -> bool 
 }
 
 #[tokio::test]
-async fn calls_that_lack_a_header_have_the_tools_read_again_once_for_all() {
+async fn calls_refused_for_a_missing_header_cause_one_new_read_of_the_tools() {
     let n_lacking = AtomicUsize::new(0);
-    let upstream = Scripted::start(move |asked, wire| marks_later(asked, wire, &n_lacking));
+    let upstream = ScriptedUpstream::start(move |request, response| {
+        serve_late_header(request, response, &n_lacking)
+    });
     let daemon = Daemon::with(upstream.server("")).ready();
     let client = daemon.client("/servers/up");
     client.request(json!(1), "tools/list", json!({})).await;
@@ -377,7 +387,7 @@ async fn calls_that_lack_a_header_have_the_tools_read_again_once_for_all() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_ends_its_call_by_the_end_of_its_stream() {
+async fn a_disconnected_client_cancels_its_call_at_a_modern_server() {
     let upstream = Upstream::start(&MODERN);
     let fakes = Fakes::new();
     let config = upstream.server("up", "") + &fakes.server("child", &MODERN);
@@ -409,14 +419,14 @@ async fn a_change_at_a_modern_server_is_passed_on_to_legacy_clients() {
         client.call("seen", json!({ "counts": { "listens": 1 } })).await;
 
         client.call("flip_tools", json!({})).await;
-        let told = events.message().await;
-        assert_eq!(told["method"], "notifications/tools/list_changed", "{name}");
-        assert!(told.get("params").is_none(), "the tag is ours: {told}");
+        let notice = events.message().await;
+        assert_eq!(notice["method"], "notifications/tools/list_changed", "{name}");
+        assert!(notice.get("params").is_none(), "the subscription id is not passed on: {notice}");
 
         assert_eq!(subscribe(&client, "a:1").await["result"], json!({}), "{name}");
         client.call("touch", json!({ "uri": "a:1" })).await;
-        let told = updated(&mut events).await;
-        assert_eq!(told["params"], json!({ "uri": "a:1" }), "{name}");
+        let notice = updated(&mut events).await;
+        assert_eq!(notice["params"], json!({ "uri": "a:1" }), "{name}");
         let refused = subscribe(&client, "refuse:1").await;
         assert_eq!(refused["error"]["data"]["code"], "NOT_WATCHED", "{refused}");
         let status = status(&daemon, name).await;
@@ -425,7 +435,7 @@ async fn a_change_at_a_modern_server_is_passed_on_to_legacy_clients() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_ends_or_breaks_is_opened_again() {
+async fn a_subscription_that_ends_or_breaks_is_reopened() {
     let upstream = Upstream::start(&[&MODERN[..], &["--subscribe"]].concat());
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let client = daemon.client("/servers/up").initialized().await;
@@ -447,7 +457,7 @@ async fn a_subscription_that_ends_or_breaks_is_opened_again() {
 }
 
 #[tokio::test]
-async fn a_subscription_keeps_no_connection_from_being_closed() {
+async fn a_subscription_does_not_keep_an_idle_connection_open() {
     let fakes = Fakes::new();
     let upstream = Upstream::start(&MODERN);
     let config = "[pool]\nidle_timeout = \"50ms\"\n".to_owned()
@@ -470,7 +480,7 @@ async fn a_subscription_keeps_no_connection_from_being_closed() {
 }
 
 #[tokio::test]
-async fn a_modern_server_is_asked_what_it_is_instead_of_a_ping() {
+async fn the_health_check_of_a_modern_server_uses_discover_instead_of_ping() {
     let upstream = Upstream::start(&MODERN);
     let config = "[health]\ninterval = \"20ms\"\n".to_owned() + &upstream.server("up", "");
     let daemon = Daemon::with(config).ready();
@@ -480,7 +490,7 @@ async fn a_modern_server_is_asked_what_it_is_instead_of_a_ping() {
 }
 
 #[tokio::test]
-async fn a_client_without_the_request_to_listen_cannot_make_a_modern_server_wait_with_it() {
+async fn a_legacy_client_cannot_open_a_subscription_at_a_modern_server() {
     let fakes = Fakes::new();
     let daemon =
         Daemon::with(fakes.server("fake", &[&MODERN[..], &["--subscribe"]].concat())).ready();
@@ -492,22 +502,22 @@ async fn a_client_without_the_request_to_listen_cannot_make_a_modern_server_wait
     }
 }
 
-/// A server of the modern era that asks whatever it is asked.
-fn curious(asked: &Asked, wire: &mut Wire) -> bool {
-    let result = match asked.method() {
+/// Answers every request except discovery with `input_required`, as a modern server.
+fn always_require_input(request: &ReceivedRequest, response: &mut ResponseWriter) -> bool {
+    let result = match request.method() {
         "server/discover" => json!({
             "resultType": "complete", "supportedVersions": ["2026-07-28"],
             "capabilities": { "tools": {}, "completions": {} }, "ttlMs": 0, "cacheScope": "public",
         }),
         _ => json!({ "resultType": "input_required", "requestState": "on and on" }),
     };
-    wire.page(200, "application/json", &asked.result(&result));
+    response.page(200, "application/json", &request.result(&result));
     true
 }
 
 #[tokio::test]
-async fn a_modern_server_that_asks_where_it_must_not_is_not_asked_again() {
-    let upstream = Scripted::start(curious);
+async fn a_modern_server_that_requires_input_out_of_place_gets_no_second_request() {
+    let upstream = ScriptedUpstream::start(always_require_input);
     let daemon = Daemon::with(upstream.server("")).ready();
     let client = daemon.client("/servers/up").initialized().await;
     let reference = json!({ "type": "ref/prompt", "name": "a" });

@@ -1,4 +1,4 @@
-//! The messages between the service and its service manager.
+//! The service under its service manager: sockets, readiness, reload, timeouts and shutdown.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn sockets_are_told_apart_by_name_and_not_by_order() {
+async fn inherited_sockets_are_identified_by_name_in_any_order() {
     for names in ["http:control", "control:http"] {
         let daemon = Daemon::with("").socket_names(names).ready();
         assert_eq!(daemon.client("/healthz").get().await.status, 200);
@@ -28,7 +28,7 @@ async fn sockets_are_told_apart_by_name_and_not_by_order() {
 }
 
 #[tokio::test]
-async fn a_socket_with_an_unknown_name_is_refused() {
+async fn an_inherited_socket_with_an_unknown_name_is_refused() {
     let mut daemon = Daemon::with("").socket_names("web").spawn();
     assert_eq!(daemon.wait_exit().code(), Some(78));
     let log = daemon.log();
@@ -37,7 +37,7 @@ async fn a_socket_with_an_unknown_name_is_refused() {
 }
 
 #[tokio::test]
-async fn ready_is_said_only_when_prewarmed_servers_are_connected() {
+async fn readiness_is_reported_only_once_prewarmed_servers_are_connected() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate");
     let gate_text = gate.display().to_string();
@@ -75,7 +75,7 @@ async fn the_status_line_counts_servers_clients_and_generations() {
 }
 
 #[tokio::test]
-async fn a_reload_touches_only_what_changed() {
+async fn a_reload_affects_only_changed_servers() {
     let fakes = Fakes::new();
     let (kept, gone, changed) =
         (fakes.server("kept", &[]), fakes.server("gone", &[]), fakes.server("changed", &[]));
@@ -90,7 +90,7 @@ async fn a_reload_touches_only_what_changed() {
     let notices = daemon.reload();
 
     daemon.wait_log(r#"added=["added"] removed=["gone"] changed=["changed"]"#);
-    let reloading = notices.iter().find(|notice| notice.contains("RELOADING=1")).expect("said");
+    let reloading = notices.iter().find(|notice| notice.contains("RELOADING=1")).expect("a notice");
     assert!(reloading.lines().any(|line| line.starts_with("MONOTONIC_USEC=")), "{reloading}");
     for server in ["kept", "changed", "added"] {
         client.call(&format!("{server}__whoami"), json!({})).await;
@@ -103,7 +103,7 @@ async fn a_reload_touches_only_what_changed() {
 }
 
 #[tokio::test]
-async fn a_reload_of_a_broken_file_keeps_everything_as_it_was() {
+async fn a_reload_of_an_invalid_file_keeps_the_old_configuration() {
     let fakes = Fakes::new();
     let config = fakes.server("fake", &[]);
     let mut daemon = Daemon::with(config.clone()).ready();
@@ -113,7 +113,7 @@ async fn a_reload_of_a_broken_file_keeps_everything_as_it_was() {
     daemon.rewrite("[servers.fake]\ncomand = \"x\"\n");
     let notices = daemon.reload();
 
-    let ready = notices.iter().rfind(|notice| notice.contains("READY=1")).expect("said");
+    let ready = notices.iter().rfind(|notice| notice.contains("READY=1")).expect("a notice");
     assert!(ready.contains("configuration refused, see "), "{ready}");
     assert!(ready.contains("metamcp.toml:2:1"), "{ready}");
     daemon.wait_log("unknown key `comand`");
@@ -122,11 +122,11 @@ async fn a_reload_of_a_broken_file_keeps_everything_as_it_was() {
 
     daemon.rewrite(&config);
     let notices = daemon.reload();
-    assert!(!notices.last().expect("said").contains("refused"), "{notices:?}");
+    assert!(!notices.last().expect("a notice").contains("refused"), "{notices:?}");
 }
 
 #[tokio::test]
-async fn a_removed_server_finishes_what_it_is_doing() {
+async fn a_removed_server_finishes_its_running_requests() {
     let fakes = Fakes::new();
     let mut daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -142,13 +142,13 @@ async fn a_removed_server_finishes_what_it_is_doing() {
 
     assert_eq!(client.tool("echo", json!({ "value": 1 })).await.status, 404);
     let pid = fakes.pids("fake").pop_first().expect("a pid");
-    assert!(crate::harness::fake::is_alive(pid), "it still has a request");
+    assert!(crate::harness::fake::is_alive(pid), "its request is still running");
     drop(first);
     until(async || !crate::harness::fake::is_alive(pid)).await;
 }
 
 #[tokio::test]
-async fn a_request_may_stay_silent_for_the_configured_time_and_no_longer() {
+async fn a_silent_request_times_out_after_the_configured_time() {
     let fakes = Fakes::new();
     let gate = fakes.path("never").display().to_string();
     let timeouts = "[service]\nrequest_timeout = \"100ms\"\n";
@@ -168,7 +168,7 @@ async fn a_request_may_stay_silent_for_the_configured_time_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_request_may_take_the_configured_time_in_all() {
+async fn a_request_times_out_after_the_configured_total_time() {
     let fakes = Fakes::new();
     let timeouts = "[service]\nmax_total_timeout = \"100ms\"\n";
     let daemon = Daemon::with(format!("{timeouts}{}", fakes.server("fake", &[]))).ready();
@@ -177,7 +177,7 @@ async fn a_request_may_take_the_configured_time_in_all() {
 }
 
 #[tokio::test]
-async fn running_requests_get_the_configured_time_to_end() {
+async fn running_requests_get_the_configured_time_to_finish_at_shutdown() {
     let fakes = Fakes::new();
     let timeouts = "[service]\nshutdown_timeout = \"100ms\"\n";
     let mut daemon = Daemon::with(format!("{timeouts}{}", fakes.server("fake", &[]))).ready();
@@ -191,7 +191,7 @@ async fn running_requests_get_the_configured_time_to_end() {
 }
 
 #[tokio::test]
-async fn the_configured_level_is_logged_and_a_reload_changes_it() {
+async fn the_configured_log_level_applies_and_a_reload_changes_it() {
     let config = |level: &str| format!("[service]\nlog_level = {level:?}\n");
     let mut daemon = Daemon::with(config("error")).ready();
     daemon.client("/nowhere").get().await;
@@ -204,7 +204,7 @@ async fn the_configured_level_is_logged_and_a_reload_changes_it() {
 }
 
 #[tokio::test]
-async fn a_changed_server_shows_its_new_tools() {
+async fn a_server_that_a_reload_changes_lists_its_new_tools() {
     let fakes = Fakes::new();
     let mut daemon = Daemon::with(fakes.server("fake", &["--page", "50"])).ready();
     let client = daemon.client("/");
@@ -220,11 +220,11 @@ async fn a_changed_server_shows_its_new_tools() {
     let list = client.request(json!(1), "tools/list", json!({})).await;
     assert!(list.body.contains("fake__now") && !list.body.contains("fake__echo"));
     let status = daemon.client("/status").get().await.answer();
-    assert_eq!(status["servers"][0]["generation"], 2, "it goes on counting");
+    assert_eq!(status["servers"][0]["generation"], 2, "the generation continues");
 }
 
 #[tokio::test]
-async fn a_stop_does_not_wait_for_a_removed_server_that_is_still_busy() {
+async fn a_hurried_shutdown_does_not_wait_for_a_removed_server_that_is_still_busy() {
     let fakes = Fakes::new();
     let mut daemon =
         Daemon::with(fakes.server("fake", &["--ignore-term", "--no-eof-exit"])).ready();
@@ -234,7 +234,7 @@ async fn a_stop_does_not_wait_for_a_removed_server_that_is_still_busy() {
     daemon.rewrite("");
     daemon.reload();
     let pid = fakes.pids("fake").pop_first().expect("a pid");
-    assert!(crate::harness::fake::is_alive(pid), "it still has a request");
+    assert!(crate::harness::fake::is_alive(pid), "its request is still running");
 
     daemon.signal(Signal::TERM);
     daemon.wait_notice("STOPPING=1", |notice| notice.contains("STOPPING=1"));
@@ -246,13 +246,13 @@ async fn a_stop_does_not_wait_for_a_removed_server_that_is_still_busy() {
 }
 
 #[tokio::test]
-async fn the_watchdog_is_fed_while_the_loops_turn() {
+async fn the_watchdog_is_notified_while_the_event_loops_run() {
     let mut daemon = Daemon::with("").env("WATCHDOG_USEC", "4000000").ready();
     daemon.wait_notice("WATCHDOG=1", |notice| notice == "WATCHDOG=1");
 }
 
 #[tokio::test]
-async fn stopping_is_said_and_the_exit_is_clean() {
+async fn a_shutdown_is_reported_to_the_manager_and_exits_with_0() {
     for signal in [Signal::TERM, Signal::INT] {
         let fakes = Fakes::new();
         let mut daemon = Daemon::with(fakes.server("fake", &[])).ready();
@@ -266,7 +266,7 @@ async fn stopping_is_said_and_the_exit_is_clean() {
 }
 
 #[tokio::test]
-async fn a_stop_during_the_warm_up_leaves_nothing_behind() {
+async fn a_shutdown_during_prewarming_leaves_no_process() {
     let fakes = Fakes::new();
     let gate = fakes.path("never").display().to_string();
     let config = fakes.server("slow", &["--start-gate", &gate]) + "start = \"prewarm\"\n";
@@ -279,7 +279,7 @@ async fn a_stop_during_the_warm_up_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_there_holds_up_neither_the_start_nor_a_list() {
+async fn an_unreachable_upstream_delays_neither_the_start_nor_a_list() {
     let fakes = Fakes::new();
     // The socket is bound and does not listen: a client is refused at once.
     let silent = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
@@ -297,13 +297,13 @@ async fn an_upstream_that_is_not_there_holds_up_neither_the_start_nor_a_list() {
     let list = daemon.client("/").request(json!(1), "tools/list", json!({})).await;
 
     assert!(list.body.contains("fake__echo"), "{}", list.body);
-    // They are tried for 10 s: that is not over yet.
-    assert!(!daemon.log().contains("server not connected"), "{}", daemon.log());
+    // Connection attempts last 10 s, and have not ended yet.
+    assert!(!daemon.log().contains("connection failed"), "{}", daemon.log());
     drop(silent);
 }
 
 #[tokio::test]
-async fn an_upstream_that_swallows_connections_holds_up_the_start_for_a_second_at_most() {
+async fn an_upstream_that_drops_connections_delays_the_start_by_at_most_a_second() {
     // The backlog is full: the system drops the packets of new clients.
     let full = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
     let full = full.expect("a socket");
@@ -322,8 +322,8 @@ async fn an_upstream_that_swallows_connections_holds_up_the_start_for_a_second_a
     daemon.wait_notice("waits", |notice| notice == "STATUS=waiting for up");
     daemon.wait_ready();
 
-    // A connection is tried for 10 s: that is not over yet.
-    assert!(!daemon.log().contains("server not connected"), "{}", daemon.log());
+    // A connection attempt lasts 10 s, and has not ended yet.
+    assert!(!daemon.log().contains("connection failed"), "{}", daemon.log());
     assert_eq!(daemon.client("/healthz").get().await.status, 200);
     let status = daemon.client("/status").get().await.body;
     assert!(status.contains("no connection within 750 ms"), "{status}");
@@ -331,7 +331,7 @@ async fn an_upstream_that_swallows_connections_holds_up_the_start_for_a_second_a
 }
 
 #[tokio::test]
-async fn without_a_file_the_demonstration_servers_are_served() {
+async fn a_service_without_a_configuration_file_serves_the_demonstration_servers() {
     let daemon = Daemon::with("").without_file().ready();
     let client = daemon.client("/");
     let list = client.request(json!(1), "tools/list", json!({})).await;
@@ -343,7 +343,7 @@ async fn without_a_file_the_demonstration_servers_are_served() {
 }
 
 #[tokio::test]
-async fn a_reload_during_the_warm_up_is_not_lost() {
+async fn a_reload_during_prewarming_is_not_lost() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate");
     let gate_text = gate.display().to_string();

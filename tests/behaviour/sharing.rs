@@ -1,4 +1,5 @@
-//! One process per server, however many clients, and every answer to the one who asked.
+//! Shared servers: one process for all clients, and every answer for the client that sent the
+//! request.
 
 use serde_json::{Value, json};
 
@@ -79,7 +80,7 @@ async fn twelve_clients_that_all_use_id_1_get_their_own_answers() {
 }
 
 #[tokio::test]
-async fn an_id_comes_back_as_it_was_spelled() {
+async fn a_request_id_is_returned_exactly_as_written() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -105,7 +106,7 @@ async fn a_result_passes_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn unknown_methods_and_fields_reach_the_server_and_its_errors_the_client() {
+async fn unknown_methods_reach_the_server_and_its_errors_reach_the_client_unchanged() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -119,7 +120,7 @@ async fn unknown_methods_and_fields_reach_the_server_and_its_errors_the_client()
 }
 
 #[tokio::test]
-async fn progress_reaches_the_client_that_asked_in_order_and_before_the_answer() {
+async fn progress_reaches_the_calling_client_in_order_and_before_the_answer() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let clients: Vec<Client> = (0..10).map(|_| daemon.client("/servers/fake")).collect();
@@ -149,7 +150,7 @@ async fn progress_reaches_the_client_that_asked_in_order_and_before_the_answer()
 }
 
 #[tokio::test]
-async fn a_cancellation_reaches_the_server_under_its_own_id_and_ends_the_stream() {
+async fn a_cancellation_reaches_the_server_under_the_servers_request_id_and_ends_the_stream() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake").initialized().await;
@@ -177,29 +178,29 @@ async fn a_client_without_a_session_cannot_cancel_a_request_of_another_client() 
     let other = daemon.client("/servers/fake");
     other.call("held", json!({ "at_least": 1 })).await;
 
-    // Its own request with id 1 is over; the one that runs is not its own.
-    let told = other.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+    // The running request with id 1 is that of another client.
+    let reply = other.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
 
-    assert_eq!(told.status, 202);
+    assert_eq!(reply.status, 202);
     assert_eq!(other.call("held", json!({})).await["keys"]["k"], 1, "still held");
     other.call("release", json!({ "key": "k" })).await;
     assert!(held.end().await.answer()["result"].is_object());
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_its_request_and_nothing_else() {
+async fn a_disconnected_client_cancels_only_its_own_request() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let other = daemon.client("/servers/fake");
     let hold =
         request(&json!(1), "tools/call", &json!({ "name": "hold", "arguments": { "key": "k" } }));
-    let leaver = running({
+    let disconnecting = running({
         let client = daemon.client("/servers/fake");
         async move { client.open_post(hold).await }
     });
     other.call("held", json!({ "at_least": 1 })).await;
 
-    drop(leaver);
+    drop(disconnecting);
 
     let seen = other.call("seen", json!({ "cancelled": 1 })).await;
     assert_eq!(seen["cancelled"].as_array().map(Vec::len), Some(1), "{seen}");
@@ -231,7 +232,7 @@ async fn a_late_or_duplicate_answer_reaches_no_client() {
 }
 
 #[tokio::test]
-async fn a_server_may_ping_us_and_is_refused_anything_else() {
+async fn a_shared_server_may_ping_metamcp_and_is_refused_any_other_request() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -264,12 +265,12 @@ async fn a_changed_tool_list_is_read_again_and_an_unchanged_one_is_not() {
 }
 
 #[tokio::test]
-async fn the_list_of_a_server_that_was_put_away_is_known() {
+async fn the_list_of_a_server_with_a_closed_connection_stays_known() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[]) + "lifecycle = \"ephemeral\"\n").ready();
     let client = daemon.client("/").initialized().await;
     let mut stream = client.listen().await;
-    let put_away =
+    let wait_closed =
         async || until(async || server_status(&daemon, "fake").await["state"] == "closed").await;
     let n_tools = async || {
         let list = client.request(json!(1), "tools/list", json!({})).await.answer();
@@ -277,11 +278,11 @@ async fn the_list_of_a_server_that_was_put_away_is_known() {
     };
 
     let n_before = n_tools().await;
-    put_away().await;
+    wait_closed().await;
     assert_eq!(n_tools().await, n_before);
     assert_eq!(fakes.pids("fake").len(), 1);
 
-    // It has another list from now on, and is put away with it.
+    // The server changes its list, and is closed with the changed list.
     let held = running(daemon.client("/servers/fake").hold("k"));
     client.call("fake__held", json!({ "at_least": 1 })).await;
     client.call("fake__flip_tools", json!({})).await;
@@ -289,11 +290,11 @@ async fn the_list_of_a_server_that_was_put_away_is_known() {
     assert_eq!(n_tools().await, n_before + 1);
     client.call("fake__release", json!({ "key": "k" })).await;
     held.end().await;
-    put_away().await;
+    wait_closed().await;
     assert_eq!(n_tools().await, n_before + 1);
     assert_eq!(fakes.pids("fake").len(), 2);
 
-    // The next process has the first one: who has read the other is told.
+    // The next process has the first list again: a client that read the changed one is notified.
     let held = running(daemon.client("/servers/fake").hold("k"));
     client.call("fake__held", json!({ "at_least": 1 })).await;
     assert_eq!(n_tools().await, n_before);
@@ -329,13 +330,13 @@ async fn a_server_that_fails_does_not_hide_the_others() {
 }
 
 #[tokio::test]
-async fn prompts_and_resources_are_merged_too() {
+async fn prompts_and_resources_are_merged() {
     let fakes = Fakes::new();
     let config = fakes.server("one", &[]) + &fakes.server("two", &["--page", "1"]);
     let daemon = Daemon::with(config).ready();
     let client = daemon.client("/");
-    let list = async |what: &str, member: &str| {
-        let answer = client.request(json!(1), what, json!({})).await.answer();
+    let list = async |method: &str, member: &str| {
+        let answer = client.request(json!(1), method, json!({})).await.answer();
         answer["result"][member].as_array().cloned().expect(member)
     };
 
@@ -350,7 +351,7 @@ async fn prompts_and_resources_are_merged_too() {
     assert!(got["result"]["messages"].is_array(), "{got}");
 
     let resources = list("resources/list", "resources").await;
-    assert_eq!(resources.len(), 2, "both have the same, and one leads to it");
+    assert_eq!(resources.len(), 2, "both servers list the same resources");
     let read =
         client.request(json!(3), "resources/read", json!({ "uri": resources[0]["uri"] })).await;
     assert!(read.answer()["result"]["contents"].is_array(), "{read:?}");
@@ -360,7 +361,7 @@ async fn prompts_and_resources_are_merged_too() {
 }
 
 #[tokio::test]
-async fn a_member_that_only_looks_like_a_progress_token_is_left_alone() {
+async fn a_progress_token_outside_of_meta_is_ignored() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -371,5 +372,5 @@ async fn a_member_that_only_looks_like_a_progress_token_is_left_alone() {
     let seen = client.call("seen", json!({})).await;
     assert_eq!(seen["tokens"], json!([]), "{seen}");
     let twice = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{},"_meta":{}}}"#;
-    assert_eq!(client.post(twice).await.status, 400, "which one counts is up to the reader");
+    assert_eq!(client.post(twice).await.status, 400, "duplicate members are ambiguous");
 }

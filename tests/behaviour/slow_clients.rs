@@ -1,4 +1,4 @@
-//! Clients that do not read, go away, or send too much: it costs them alone.
+//! Clients that do not read, disconnect, or send too much: only they are affected.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::{
         client::{Client, request, running},
         daemon::Daemon,
         fake::{Fakes, Upstream},
-        scripted::Scripted,
+        scripted_upstream::ScriptedUpstream,
         stream::End,
     },
     server_status, until,
 };
 
-/// More than the system takes for a client that does not read.
+/// A number of progress notices that exceeds all buffers of a client that does not read.
 const STEPS: u64 = 200_000;
 
 fn progress(steps: u64) -> String {
@@ -51,7 +51,7 @@ async fn a_client_that_does_not_read_its_progress_is_the_only_one_to_lose_its_re
     until(async || server_status(&daemon, "fake").await["cut_off"] == 1).await;
     clients[0].call("seen", json!({ "cancelled": 1 })).await;
 
-    // What it finds when it reads after all: a part of it, and why there is no more.
+    // A client that reads later receives a part of the stream and the reason for its end.
     let read = String::from_utf8(slow.read_to_end_of_answer().await).expect("UTF-8");
     let last = read.lines().rev().find_map(|line| line.strip_prefix("data: ")).expect("an event");
     let last: Value = serde_json::from_str(last).expect(last);
@@ -61,23 +61,23 @@ async fn a_client_that_does_not_read_its_progress_is_the_only_one_to_lose_its_re
 }
 
 #[tokio::test]
-async fn a_burst_of_progress_is_no_fault_of_a_client_that_reads() {
+async fn a_burst_of_progress_does_not_cut_off_a_client_that_reads() {
     const N: usize = 5000;
     let fakes = Fakes::new();
-    let upstream = Scripted::start(|asked, wire| {
+    let upstream = ScriptedUpstream::start(|request, response| {
         let progress = |n: usize| {
-            let token = &asked.message["params"]["_meta"]["progressToken"];
+            let token = &request.message["params"]["_meta"]["progressToken"];
             let params = json!({ "progressToken": token, "progress": n });
             let notice =
                 json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
             format!("data: {notice}\n\n")
         };
-        match asked.method() {
+        match request.method() {
             "tools/call" => {
-                wire.events();
-                wire.piece(&(1..=N).map(progress).collect::<String>());
-                wire.piece(&format!("data: {}\n\n", asked.result(&json!({}))));
-                wire.end();
+                response.events();
+                response.chunk(&(1..=N).map(progress).collect::<String>());
+                response.chunk(&format!("data: {}\n\n", request.result(&json!({}))));
+                response.end();
             }
             _ => return false,
         }
@@ -98,15 +98,15 @@ async fn a_burst_of_progress_is_no_fault_of_a_client_that_reads() {
     let (answer, notices) = from_stream.split_last().expect("an answer");
     assert!(answer["result"].is_object(), "{answer}");
     assert!(notices.iter().map(|notice| &notice["params"]["progress"]).eq(1..=N));
-    // All clients share the pipe, so it waits for none: a notice without room is dropped.
+    // All clients share the pipe, so metamcp waits for none: it drops a notice without room.
     let (answer, notices) = from_pipe.split_last().expect("an answer");
     assert!(answer["result"].is_object(), "{answer}");
-    let told = notices.iter().map(|notice| notice["params"]["data"].as_u64());
-    assert!(told.is_sorted() && notices.len() > N / 100, "{}", notices.len());
+    let numbers = notices.iter().map(|notice| notice["params"]["data"].as_u64());
+    assert!(numbers.is_sorted() && notices.len() > N / 100, "{}", notices.len());
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_of_a_large_answer_is_cut_off() {
+async fn a_client_that_does_not_read_a_large_answer_is_cut_off() {
     let fakes = Fakes::new();
     let config = "[listen]\nwrite_timeout = \"200ms\"\n".to_owned() + &fakes.server("fake", &[]);
     let daemon = Daemon::with(config).ready();
@@ -122,7 +122,7 @@ async fn a_client_that_takes_nothing_of_a_large_answer_is_cut_off() {
         assert_eq!(client.call("echo", json!({ "value": value })).await["value"], value);
     }
 
-    // Its connection ends without any doing of its own.
+    // The service closes the connection.
     until(async || n_clients(&status).await == n_before).await;
     let read = slow.read_to_end().await;
     assert!(read.len() < n_bytes, "{} bytes", read.len());
@@ -143,7 +143,7 @@ async fn an_unread_stream_is_cut_off_and_can_be_resumed() {
 
     for n in 1..=60 {
         upstream.push(&notice(n)).await;
-        assert_eq!(to_other.message().await["params"]["n"], n, "the other misses nothing");
+        assert_eq!(to_other.message().await["params"]["n"], n, "the other client misses no notice");
     }
     let read = String::from_utf8_lossy(&slow.read_to_end_of_answer().await).into_owned();
     daemon.wait_log("stream closed: the client does not read its messages");
@@ -152,7 +152,7 @@ async fn an_unread_stream_is_cut_off_and_can_be_resumed() {
     let n_read: u64 = n_read.parse().expect("a number");
     assert!((1..60).contains(&n_read), "{n_read}");
 
-    // What is kept comes, in order, up to the last.
+    // The kept notices arrive in order, up to the last.
     let mut stream = client.resume(last_id).await;
     let mut n = stream.message().await["params"]["n"].as_u64().expect("a number");
     assert!(n > n_read);
@@ -164,7 +164,7 @@ async fn an_unread_stream_is_cut_off_and_can_be_resumed() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_in_words() {
+async fn a_body_that_is_too_large_is_refused_and_the_error_states_the_limit() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
@@ -174,7 +174,7 @@ async fn a_body_that_is_too_large_is_refused_in_words() {
         call("echo", &json!({ "value": "y".repeat(length - frame) }))
     };
 
-    assert!(client.post(of(limit)).await.answer()["result"].is_object(), "just as large as may be");
+    assert!(client.post(of(limit)).await.answer()["result"].is_object(), "exactly at the limit");
     for length in [limit + 1, 3 * limit] {
         let refused = client.post(of(length)).await;
         assert_eq!(refused.status, 413);
@@ -186,7 +186,7 @@ async fn a_body_that_is_too_large_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn an_abandoned_request_of_a_departed_client_drains_and_its_late_answer_is_counted() {
+async fn an_abandoned_request_drains_and_its_late_answer_is_counted() {
     let fakes = Fakes::new();
     let upstream = Upstream::start(&[]);
     let config = "[service]\nmax_total_timeout = \"700ms\"\n".to_owned()
@@ -205,7 +205,8 @@ async fn an_abandoned_request_of_a_departed_client_drains_and_its_late_answer_is
         client.call("seen", json!({ "cancelled": 1 })).await;
         let status = server_status(&daemon, name).await;
         assert_eq!(status["in_flight"], 0, "{status}");
-        // It never answers: after its time it is forgotten, with the next request at the latest.
+        // The server never answers: metamcp forgets the request after its total timeout, at the
+        // next request at the latest.
         until(async || {
             client.call("echo", json!({ "value": 1 })).await;
             server_status(&daemon, name).await["draining"] == 0
@@ -229,7 +230,7 @@ async fn an_abandoned_request_of_a_departed_client_drains_and_its_late_answer_is
 }
 
 #[tokio::test]
-async fn a_cancelled_request_lets_go_of_its_stream_on_both_sides() {
+async fn a_cancelled_request_closes_its_stream_on_both_sides() {
     let upstream = Upstream::start(&[]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let client = daemon.client("/servers/up").initialized().await;
@@ -247,7 +248,7 @@ async fn a_cancelled_request_lets_go_of_its_stream_on_both_sides() {
 }
 
 #[tokio::test]
-async fn a_silent_tool_shows_progress_to_who_asked_for_it_until_its_server_dies() {
+async fn a_silent_call_with_a_progress_token_gets_heartbeats_until_its_server_dies() {
     let fakes = Fakes::new();
     let config = "[service]\nprogress_beat = \"20ms\"\n".to_owned() + &fakes.server("fake", &[]);
     let daemon = Daemon::with(config).ready();
@@ -265,14 +266,14 @@ async fn a_silent_tool_shows_progress_to_who_asked_for_it_until_its_server_dies(
 
     let mut last = 0.0;
     for _ in 0..5 {
-        let beat = asking.message().await;
-        assert_eq!(beat["method"], "notifications/progress");
-        assert_eq!(beat["params"]["progressToken"], "t");
-        let progress = beat["params"]["progress"].as_f64().expect("a number");
+        let heartbeat = asking.message().await;
+        assert_eq!(heartbeat["method"], "notifications/progress");
+        assert_eq!(heartbeat["params"]["progressToken"], "t");
+        let progress = heartbeat["params"]["progress"].as_f64().expect("a number");
         assert!(last < progress && progress < 1.0, "{last} {progress}");
         last = progress;
-        let sign = silent.next().await.expect("a sign of life");
-        assert!(sign.data.is_none() && sign.comment.is_some(), "{sign:?}");
+        let keep_alive = silent.next().await.expect("a keep-alive");
+        assert!(keep_alive.data.is_none() && keep_alive.comment.is_some(), "{keep_alive:?}");
     }
 
     client.tool("exit", json!({ "code": 1 })).await;

@@ -1,4 +1,4 @@
-//! The HTTP edge behind TLS: what it speaks, whom it shows which certificate, what it refuses.
+//! HTTP over TLS: versions, certificates, reloads and refusals.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ use crate::{
 const PATH: &str = "/servers/fake";
 
 #[tokio::test]
-async fn a_call_is_answered_over_both_versions_of_tls() {
+async fn a_call_is_answered_over_tls_1_2_and_1_3() {
     let (fakes, authority) = (Fakes::new(), Authority::new());
     let (issued, listen) = authority.listen("");
     let daemon = Daemon::with(listen + &fakes.server("fake", &[])).ready();
@@ -33,12 +33,12 @@ async fn a_call_is_answered_over_both_versions_of_tls() {
     let mut new = authority.connect(daemon.address()).await;
     assert_eq!(new.version, Some(ProtocolVersion::TLSv1_3));
     assert_eq!(new.alpn.as_deref(), Some("http/1.1"));
-    assert!(new.saw(&issued));
+    assert!(new.was_shown(&issued));
     let mut old = authority.connect_1_2(daemon.address()).await;
     assert_eq!(old.version, Some(ProtocolVersion::TLSv1_2));
 
     for connection in [&mut new, &mut old] {
-        // More than one record, and more than the socket takes at once.
+        // More than one record, and more than the socket buffer holds.
         let text = "x".repeat(1 << 20);
         let answer = connection.call(PATH, "echo", json!({ "value": text })).await;
         assert!(answer["value"] == text.as_str());
@@ -46,7 +46,7 @@ async fn a_call_is_answered_over_both_versions_of_tls() {
     assert_eq!(fakes.pids("fake").len(), 1);
 }
 
-/// A client that knows TLS 1.1 and no later one, as far as anybody can tell.
+/// The hello of a client that supports TLS 1.1 at most.
 const HELLO_OF_1_1: &[u8] = &[
     22, 3, 1, 0, 71, // a record with a handshake
     1, 0, 0, 67, // a hello
@@ -78,7 +78,7 @@ async fn a_client_of_tls_1_1_is_refused() {
 }
 
 #[tokio::test]
-async fn plain_http_is_told_to_use_https() {
+async fn a_plain_http_client_is_told_to_use_https() {
     let (fakes, authority) = (Fakes::new(), Authority::new());
     let config = authority.listen("").1 + "[service]\nlog_level = \"debug\"\n";
     let daemon = Daemon::with(config + &fakes.server("fake", &[])).ready();
@@ -112,13 +112,13 @@ async fn silent_tls_clients_do_not_delay_other_clients() {
 }
 
 #[tokio::test]
-async fn a_stop_does_not_wait_for_a_handshake() {
+async fn a_shutdown_does_not_wait_for_a_tls_handshake() {
     let authority = Authority::new();
     let config = authority.listen("").1 + "[service]\nshutdown_timeout = \"1h\"\n";
     let mut daemon = Daemon::with(config).ready();
     let mut stream = TcpStream::connect(daemon.address()).await.expect("a connection");
     stream.write_all(&HELLO_OF_1_1[..20]).await.expect("written");
-    // Where it comes before the service is ready, that is only in the log.
+    // If the client connects before the service is ready, only the log reports it.
     let is_seen = |text: &str| text.contains("1 clients");
     let notices = || daemon.notices().iter().any(|notice| is_seen(notice));
     until(async || notices() || is_seen(&daemon.log())).await;
@@ -127,7 +127,7 @@ async fn a_stop_does_not_wait_for_a_handshake() {
 }
 
 #[tokio::test]
-async fn new_connections_get_the_renewed_certificate_and_old_ones_go_on() {
+async fn a_reload_shows_new_connections_the_renewed_certificate_and_keeps_old_ones() {
     let (fakes, authority) = (Fakes::new(), Authority::new());
     let (first, listen) = authority.listen("");
     let mut daemon = Daemon::with(listen + &fakes.server("fake", &[])).ready();
@@ -138,16 +138,16 @@ async fn new_connections_get_the_renewed_certificate_and_old_ones_go_on() {
     authority.write(&second);
     daemon.reload();
 
-    daemon.wait_log("another certificate for new connections tls=true");
+    daemon.wait_log("new connections get another certificate tls=true");
     assert_eq!(before.call(PATH, "echo", json!({ "value": 2 })).await["value"], 2);
     let mut after = authority.connect(daemon.address()).await;
-    assert!(before.saw(&first) && after.saw(&second));
+    assert!(before.was_shown(&first) && after.was_shown(&second));
     assert_eq!(after.call(PATH, "echo", json!({ "value": 3 })).await["value"], 3);
-    assert_eq!(fakes.pids("fake").len(), 1, "no server is touched");
+    assert_eq!(fakes.pids("fake").len(), 1, "no server is restarted");
 }
 
 #[tokio::test]
-async fn a_reload_with_half_of_a_renewed_certificate_is_refused() {
+async fn a_reload_with_a_key_of_another_certificate_is_refused() {
     let (fakes, authority) = (Fakes::new(), Authority::new());
     let (first, listen) = authority.listen("");
     let config = listen + &fakes.server("fake", &[]);
@@ -158,17 +158,17 @@ async fn a_reload_with_half_of_a_renewed_certificate_is_refused() {
     daemon.rewrite(&(config + &fakes.server("added", &[])));
     let notices = daemon.reload();
 
-    let ready = notices.iter().rfind(|notice| notice.contains("READY=1")).expect("said");
+    let ready = notices.iter().rfind(|notice| notice.contains("READY=1")).expect("a notice");
     assert!(ready.contains("configuration refused: the key "), "{ready}");
     daemon.wait_log("Renew both together");
-    assert!(authority.connect(daemon.address()).await.saw(&first));
+    assert!(authority.connect(daemon.address()).await.was_shown(&first));
     let status = crate::command_line::status(&daemon, &[]).1;
     assert!(!status.contains("added"), "all of the old configuration is in force: {status}");
 
     fs::write(authority.path("key.pem"), &second.key).expect("written");
     let notices = daemon.reload();
-    assert!(!notices.last().expect("said").contains("refused"), "{notices:?}");
-    assert!(authority.connect(daemon.address()).await.saw(&second));
+    assert!(!notices.last().expect("a notice").contains("refused"), "{notices:?}");
+    assert!(authority.connect(daemon.address()).await.was_shown(&second));
 }
 
 #[tokio::test]
@@ -189,14 +189,14 @@ async fn a_reload_turns_tls_on_and_off() {
 }
 
 #[tokio::test]
-async fn certificate_and_key_come_from_credentials() {
+async fn the_certificate_and_the_key_are_read_from_credentials() {
     let authority = Authority::new();
     let issued = authority.listen("").0;
     let tls = "tls = { certificate = \"credential:chain.pem\", key = \"credential:key.pem\" }";
     let directory = authority.path("");
     let config = format!("[listen]\n{tls}\n");
     let daemon = Daemon::with(&config).env("CREDENTIALS_DIRECTORY", &directory).ready();
-    assert!(authority.connect(daemon.address()).await.saw(&issued));
+    assert!(authority.connect(daemon.address()).await.was_shown(&issued));
 
     let mut without = Daemon::with(&config).spawn();
     assert_eq!(without.wait_exit().code(), Some(78));
@@ -204,7 +204,7 @@ async fn certificate_and_key_come_from_credentials() {
 }
 
 #[test]
-fn a_key_of_another_certificate_is_found_by_check_and_by_the_start() {
+fn check_and_serve_refuse_a_key_of_another_certificate() {
     let authority = Authority::new();
     let (_, listen) = authority.listen("");
     let config = authority.path("metamcp.toml");
@@ -219,13 +219,13 @@ fn a_key_of_another_certificate_is_found_by_check_and_by_the_start() {
     insta::assert_snapshot!(
         stderr.replace(&authority.path("").display().to_string(), "DIR/"),
         @"
-    error: the key `DIR/key.pem` is not that of the first certificate in `DIR/chain.pem`
-    hint: Renew both together, and let the server's own certificate stand before those of its issuers.
+    error: the key `DIR/key.pem` does not belong to the first certificate in `DIR/chain.pem`
+    hint: Renew both together, and put the server's own certificate before those of its issuers.
     "
     );
-    let (code, _, said) = daemon::run(&["serve", "--config", &config]);
-    assert_eq!((code, said), (78, stderr));
-    // For a file that is used elsewhere.
+    let (code, _, serve_stderr) = daemon::run(&["serve", "--config", &config]);
+    assert_eq!((code, serve_stderr), (78, stderr));
+    // `--no-files` is for a configuration of another host.
     assert_eq!(daemon::run(&["check", "--no-files", &config]).0, 0);
 }
 
@@ -239,18 +239,18 @@ fn the_printed_client_configuration_uses_https() {
     fs::write(&config, authority.listen(&more).1).expect("written");
     let mut service = daemon::serve(&config);
     let lines = BufReader::new(service.stdout.take().expect("piped")).lines();
-    let told: Vec<String> = lines.map_while(Result::ok).take_while(|line| line != "}").collect();
-    let told = told.join("\n");
+    let printed: Vec<String> = lines.map_while(Result::ok).take_while(|line| line != "}").collect();
+    let printed = printed.join("\n");
 
-    // It may not have come to catching signals yet, and has no server.
+    // The service may not handle signals yet, and it has no server.
     service.kill().expect("it runs");
     service.wait().expect("it ends");
-    assert!(told.contains("Clients:  https://127.0.0.1:"), "{told}");
-    assert!(told.contains("\"url\": \"https://127.0.0.1:"), "{told}");
+    assert!(printed.contains("Clients:  https://127.0.0.1:"), "{printed}");
+    assert!(printed.contains("\"url\": \"https://127.0.0.1:"), "{printed}");
 }
 
 #[tokio::test]
-async fn a_stream_of_notices_is_open_over_tls() {
+async fn a_notification_stream_works_over_tls() {
     let (upstream, authority) = (Upstream::start(&[]), Authority::new());
     let config = authority.listen("keep_alive = \"100ms\"").1 + &upstream.server("fake", "");
     let daemon = Daemon::with(config).ready();
@@ -265,15 +265,15 @@ async fn a_stream_of_notices_is_open_over_tls() {
     upstream.log("streams_open=1").await;
 
     let mut stream = client.listen(PATH, &hello.headers).await;
-    let alive = stream.next().await.expect("a sign of life");
-    assert!(alive.comment.is_some(), "{alive:?}");
+    let keep_alive = stream.next().await.expect("a keep-alive");
+    assert!(keep_alive.comment.is_some(), "{keep_alive:?}");
     upstream.push(&json!({ "jsonrpc": "2.0", "method": "notifications/n", "params": 7 })).await;
 
     assert_eq!(stream.message().await["params"], 7);
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_over_tls_cancels_its_call() {
+async fn a_disconnected_tls_client_cancels_its_call() {
     let (fakes, authority) = (Fakes::new(), Authority::new());
     let daemon = Daemon::with(authority.listen("").1 + &fakes.server("fake", &[])).ready();
     let mut client = authority.connect(daemon.address()).await;
@@ -288,7 +288,7 @@ async fn a_client_that_goes_away_over_tls_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn a_call_over_tls_is_finished_when_the_service_is_stopped() {
+async fn a_shutdown_finishes_a_running_call_over_tls() {
     let (upstream, authority) = (Upstream::start(&[]), Authority::new());
     let config = authority.listen("").1 + &upstream.server("fake", "");
     let mut daemon = Daemon::with(config).ready();
@@ -297,7 +297,7 @@ async fn a_call_over_tls_is_finished_when_the_service_is_stopped() {
         let answer = client.call(PATH, "hold", json!({ "key": "k" })).await;
         (answer, client.end().await)
     });
-    // Another client of the upstream, which outlives the service.
+    // A direct client of the upstream, independent of the service.
     let other = crate::harness::client::Client::new(upstream.url.clone()).initialized().await;
     other.call("held", json!({ "at_least": 1 })).await;
 
@@ -307,12 +307,12 @@ async fn a_call_over_tls_is_finished_when_the_service_is_stopped() {
 
     let (answer, end) = held.end().await;
     assert_eq!(answer["key"], "k", "{answer}");
-    assert_eq!(end, Ok(()), "the end is told, and not just a cut");
+    assert_eq!(end, Ok(()), "the service closes the TLS connection in order");
     assert!(daemon.wait_exit().success());
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_of_a_large_answer_is_cut_off_over_tls_too() {
+async fn a_tls_client_that_does_not_read_a_large_answer_is_cut_off() {
     let (fakes, authority) = (Fakes::new(), Authority::new());
     let listen = authority.listen("write_timeout = \"200ms\"").1;
     let config = listen + "[service]\nlog_level = \"debug\"\n" + &fakes.server("fake", &[]);
@@ -327,7 +327,7 @@ async fn a_client_that_takes_nothing_of_a_large_answer_is_cut_off_over_tls_too()
 }
 
 #[tokio::test]
-async fn hosts_and_origins_are_checked_behind_tls_as_before_it() {
+async fn origins_are_checked_over_tls() {
     let authority = Authority::new();
     let more = "allowed_origins = [\"https://chat.example\"]";
     let daemon = Daemon::with(authority.listen(more).1).ready();

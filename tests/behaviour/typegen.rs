@@ -5,7 +5,7 @@ use std::fs;
 use crate::harness::{daemon, daemon::Daemon, fake::Fakes};
 
 #[test]
-fn the_types_of_a_server_are_printed_and_kept_in_a_file_that_changes_only_when_they_do() {
+fn typegen_prints_the_types_of_a_server_and_rewrites_a_file_only_if_they_changed() {
     let fakes = Fakes::new();
     let config = fakes.server("one", &["--rich"]) + &fakes.server("two", &[]);
     let daemon = Daemon::with(config).ready();

@@ -1,4 +1,5 @@
-//! Servers that are units: started by the connection, ended by its end, and told of when they fail.
+//! Servers that are systemd units: started by a connection, ended with it, and named when they
+//! fail.
 
 use std::fs;
 
@@ -37,7 +38,7 @@ async fn a_unit_is_started_by_the_first_request_and_shared_by_all_clients() {
     let unit = SocketUnit::start(&fakes, "notes", &[], 8);
     let daemon = service(&fakes, unit.server("notes", ""));
     assert_eq!(server_status(&daemon, "notes").await["state"], "idle");
-    assert!(fakes.pids("notes").is_empty(), "nobody has asked yet");
+    assert!(fakes.pids("notes").is_empty(), "no request has started it");
 
     for client in ["/", "/servers/notes"].map(|path| daemon.client(path)) {
         let tool = if client.url().ends_with("notes") { "echo" } else { "notes__echo" };
@@ -51,7 +52,7 @@ async fn a_unit_is_started_by_the_first_request_and_shared_by_all_clients() {
 }
 
 #[tokio::test]
-async fn a_unit_that_ends_at_its_start_is_named_with_the_end_of_its_journal() {
+async fn the_error_for_a_unit_that_fails_to_start_quotes_the_end_of_its_journal() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &["--exit-at-start", "3"], 8);
     let instance = "metamcp-server-notes@0-1-0.service";
@@ -65,28 +66,28 @@ async fn a_unit_that_ends_at_its_start_is_named_with_the_end_of_its_journal() {
     let message = answer["error"]["message"].to_string();
     assert!(
         message.contains(
-            "unit `metamcp-server-notes` ended, its journal ends with `disk full | Main process exited.`"
+            "unit `metamcp-server-notes` ended (end of its journal: `disk full | Main process exited.`)"
         ),
         "{message}"
     );
-    let asked = fs::read_to_string(fakes.path("journalctl.asked")).expect("it was asked");
-    let ours = format!("--unit=metamcp-server-notes@*-{}[-_]*.service", daemon.pid());
-    assert!(asked.contains(&ours), "{asked}");
+    let arguments = fs::read_to_string(fakes.path("journalctl.asked")).expect("it ran");
+    let own_units = format!("--unit=metamcp-server-notes@*-{}[-_]*.service", daemon.pid());
+    assert!(arguments.contains(&own_units), "{arguments}");
 }
 
 #[tokio::test]
-async fn a_unit_that_is_killed_in_a_call_is_named_without_its_journal_and_started_again() {
+async fn a_unit_that_exits_during_a_call_is_reported_without_its_journal_and_restarted() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &[], 8);
-    let told = journal(&[("metamcp-server-notes@0-1-0.service", "what a client asked")]);
-    let path = journalctl(&fakes, &told);
+    let script = journal(&[("metamcp-server-notes@0-1-0.service", "what a client asked")]);
+    let path = journalctl(&fakes, &script);
     let daemon = Daemon::with(unit.server("notes", "")).env("PATH", path).ready();
     let client = daemon.client("/servers/notes");
 
     let answer = client.tool("exit", json!({ "code": 3 })).await.answer();
 
     assert_eq!(answer["error"]["data"]["code"], "SERVER_EXITED");
-    // What it wrote since may be about another client.
+    // Its recent journal may be about another client.
     let message = answer["error"]["message"].as_str().expect("a message");
     assert!(message.ends_with("unit `metamcp-server-notes` ended"), "{message}");
     let hint = answer["error"]["data"]["suggestion"].to_string();
@@ -106,8 +107,8 @@ async fn a_failure_names_the_unit_even_if_its_journal_cannot_be_read() {
 
     daemon::signal(pid, Signal::KILL);
 
-    let told = "the server's unit `my-notes` ended";
-    until(async || server_status(&daemon, "n").await["last_error"] == told).await;
+    let error = "the server's unit `my-notes` ended";
+    until(async || server_status(&daemon, "n").await["last_error"] == error).await;
     assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
 }
 
@@ -132,11 +133,11 @@ async fn a_unit_ends_with_its_connection() {
         until(async || !is_alive(pid)).await;
     }
     let n_ends = fakes.n_events("notes", "eof");
-    assert_eq!(n_ends, 2, "both were told by the end of their input");
+    assert_eq!(n_ends, 2, "both ended at the end of their input");
 }
 
 #[tokio::test]
-async fn a_unit_that_stays_does_not_hold_up_a_stop() {
+async fn a_unit_that_does_not_exit_does_not_delay_a_shutdown() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &["--no-eof-exit"], 8);
     let mut daemon = service(&fakes, unit.server("notes", ""));
@@ -145,11 +146,11 @@ async fn a_unit_that_stays_does_not_hold_up_a_stop() {
     assert!(daemon.stop().success());
 
     assert!(daemon.log().contains("has not ended yet"), "{}", daemon.log());
-    assert!(is_alive(only_pid(&fakes, "notes")), "it is not ours to kill");
+    assert!(is_alive(only_pid(&fakes, "notes")), "metamcp does not kill a unit");
 }
 
 #[tokio::test]
-async fn a_socket_that_is_not_there_is_named_with_the_command_that_starts_it() {
+async fn the_error_for_a_missing_socket_names_the_command_that_starts_it() {
     let fakes = Fakes::new();
     let socket = fakes.path("notes.sock");
     let daemon = service(&fakes, format!("[servers.notes]\nsocket = {socket:?}\n"));
@@ -176,7 +177,7 @@ async fn a_call_waits_for_a_unit_socket_that_is_being_recreated() {
     let client = daemon.client("/servers/notes");
     assert_eq!(client.call("echo", json!({ "value": 1 })).await["value"], 1);
 
-    // A switch of the system ends the instance and its socket, and makes the socket again.
+    // A system switch stops the instance and its socket, and recreates the socket.
     drop(unit);
     std::fs::remove_file(fakes.path("notes.sock")).expect("removed");
     let call = running(async move { client.tool("echo", json!({ "value": 2 })).await });
@@ -188,7 +189,7 @@ async fn a_call_waits_for_a_unit_socket_that_is_being_recreated() {
 }
 
 #[tokio::test]
-async fn a_unit_of_which_no_more_may_run_is_told_from_one_that_fails() {
+async fn the_error_for_a_unit_at_its_instance_limit_names_the_setting() {
     let fakes = Fakes::new();
     let unit = SocketUnit::start(&fakes, "notes", &[], 1);
     let socket = "metamcp-server-notes.socket";
@@ -226,7 +227,7 @@ async fn a_call_waits_for_a_unit_socket_with_a_full_backlog() {
 
     let client = daemon.client("/servers/notes");
     let call = running(async move { client.tool("echo", json!({ "value": 1 })).await });
-    until(async || daemon.log().contains("as many connections wait at this socket as may")).await;
+    until(async || daemon.log().contains("the queue of this socket is full")).await;
     drop(waiting);
     listener.set_nonblocking(false).expect("set");
     let _unit = SocketUnit::serve(&fakes, "notes", &[], 8, listener);

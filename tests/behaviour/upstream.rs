@@ -1,4 +1,4 @@
-//! Upstreams over HTTP: their streams, their old transport, their absences and their bad manners.
+//! Upstreams over HTTP: streams, resumption, HTTP with SSE, outages and misbehaviour.
 
 use std::{
     net::TcpListener,
@@ -19,34 +19,34 @@ use crate::{
         client::{Client, Reply, running},
         daemon::Daemon,
         fake::Upstream,
-        scripted::{Asked, Scripted, Wire},
+        scripted_upstream::{ReceivedRequest, ResponseWriter, ScriptedUpstream},
     },
     server_status, until,
 };
 
-/// Returns the code of the error that a reply is.
+/// Returns the error code of a reply.
 #[track_caller]
 fn code(reply: &Reply) -> String {
     let answer = reply.answer();
     answer["error"]["data"]["code"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// Holds a stream open until the other side has gone; what is sent through `pieces` comes on it,
-/// and nothing any more breaks it off.
-fn hold(wire: &mut Wire, pieces: &mpsc::Receiver<String>) {
-    wire.events();
-    while let Ok(piece) = pieces.recv() {
-        match piece.as_str() {
-            "end" => return wire.end(),
-            "break" => return wire.hang_up(),
-            piece => {
-                if !wire.piece(piece) {
+/// Serves an event stream with the chunks from a channel: `end` ends the stream, and `break` cuts
+/// the connection. Once the channel is closed, the stream stays open until the client is gone.
+fn serve_stream(response: &mut ResponseWriter, chunks: &mpsc::Receiver<String>) {
+    response.events();
+    while let Ok(chunk) = chunks.recv() {
+        match chunk.as_str() {
+            "end" => return response.end(),
+            "break" => return response.hang_up(),
+            chunk => {
+                if !response.chunk(chunk) {
                     return;
                 }
             }
         }
     }
-    wire.wait_gone();
+    response.wait_gone();
 }
 
 fn tool(name: &str) -> Value {
@@ -57,18 +57,18 @@ const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_cha
 
 #[tokio::test]
 async fn a_notification_stream_is_reopened_at_its_last_event_id() {
-    let (say, said) = mpsc::channel();
-    let said = Mutex::new(said);
+    let (chunks, receiver) = mpsc::channel();
+    let receiver = Mutex::new(receiver);
     let version = Arc::new(AtomicUsize::new(1));
     let listed = Arc::clone(&version);
-    let upstream = Scripted::start(move |asked, wire| match asked.method() {
+    let upstream = ScriptedUpstream::start(move |request, response| match request.method() {
         "GET" => {
-            hold(wire, &said.lock().expect("not poisoned"));
+            serve_stream(response, &receiver.lock().expect("not poisoned"));
             true
         }
         "tools/list" => {
             let name = format!("tool_{}", listed.load(Ordering::Relaxed));
-            wire.json(&asked.result(&tool(&name)));
+            response.json(&request.result(&tool(&name)));
             true
         }
         _ => false,
@@ -88,22 +88,22 @@ async fn a_notification_stream_is_reopened_at_its_last_event_id() {
     assert_eq!((first.header("last-event-id"), first.header("content-type")), ("", ""));
 
     version.store(2, Ordering::Relaxed);
-    say.send("retry: 1\nid: 7\ndata:\n\n".to_owned()).expect("it listens");
-    say.send("break".to_owned()).expect("it listens");
+    chunks.send("retry: 1\nid: 7\ndata:\n\n".to_owned()).expect("the stream is served");
+    chunks.send("break".to_owned()).expect("the stream is served");
     until(async || upstream.count("GET") == 2).await;
     assert_eq!(upstream.last("GET").header("last-event-id"), "7");
     assert!(list().await.contains("tool_1"), "no change was announced");
-    say.send(format!("id: 8\ndata: {CHANGED}\n\n")).expect("it listens");
+    chunks.send(format!("id: 8\ndata: {CHANGED}\n\n")).expect("the stream is served");
     until(async || list().await.contains("tool_2")).await;
 
-    say.send("end".to_owned()).expect("it listens");
+    chunks.send("end".to_owned()).expect("the stream is served");
     until(async || upstream.count("GET") == 3).await;
     assert_eq!(upstream.last("GET").header("last-event-id"), "8");
     assert_eq!(upstream.count("initialize"), 1);
 }
 
 #[tokio::test]
-async fn lists_that_may_have_changed_while_the_stream_was_away_are_read_again() {
+async fn lists_are_read_again_after_the_notification_stream_was_interrupted() {
     let upstream = Upstream::start(&[]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let client = daemon.client("/");
@@ -111,7 +111,7 @@ async fn lists_that_may_have_changed_while_the_stream_was_away_are_read_again() 
     assert!(!list().await.contains("extra_1"));
     upstream.log("streams=1").await;
 
-    // No client hears of the change, as if it had no listener at that time.
+    // The stream is closed during the change, so no notice announces it.
     upstream.control("cut").await;
     upstream.control("flip").await;
 
@@ -120,12 +120,12 @@ async fn lists_that_may_have_changed_while_the_stream_was_away_are_read_again() 
 }
 
 #[tokio::test]
-async fn an_upstream_without_a_stream_is_asked_for_it_once() {
+async fn an_upstream_without_a_notification_stream_is_asked_for_it_once() {
     for (status, kind) in [(405, "text/plain"), (404, "text/plain"), (200, "text/html")] {
-        let upstream = Scripted::start(move |asked, wire| {
-            let is_get = asked.verb == "GET";
+        let upstream = ScriptedUpstream::start(move |request, response| {
+            let is_get = request.verb == "GET";
             if is_get {
-                wire.page(status, kind, "no such stream");
+                response.page(status, kind, "no such stream");
             }
             is_get
         });
@@ -134,37 +134,37 @@ async fn an_upstream_without_a_stream_is_asked_for_it_once() {
                 .ready();
         let client = daemon.client("/servers/up");
         client.call("x", json!({})).await;
-        daemon.wait_log("no stream of notices");
+        daemon.wait_log("has no open stream of notices");
         client.call("x", json!({})).await;
         assert_eq!((upstream.count("GET"), upstream.count("initialize")), (1, 1), "{status}");
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_is_refused_after_it_worked_tells_that_the_session_is_lost() {
+async fn a_404_for_a_reopened_notification_stream_means_that_the_session_is_lost() {
     let n_opened = AtomicUsize::new(0);
-    let upstream = Scripted::start(move |asked, wire| match asked.method() {
+    let upstream = ScriptedUpstream::start(move |request, response| match request.method() {
         "GET" => {
             match n_opened.fetch_add(1, Ordering::Relaxed) {
                 0 => {
-                    wire.events();
-                    wire.hang_up();
+                    response.events();
+                    response.hang_up();
                 }
-                1 => wire.page(404, "text/plain", "Session not found"),
+                1 => response.page(404, "text/plain", "Session not found"),
                 _ => {
-                    wire.events();
-                    wire.wait_gone();
+                    response.events();
+                    response.wait_gone();
                 }
             }
             true
         }
         "tools/call" => {
-            wire.wait_gone();
+            response.wait_gone();
             true
         }
         _ => false,
     });
-    // A call that runs does not hold up the new session.
+    // A running call does not delay the new session.
     let mut daemon = Daemon::with(format!(
         "[service]\nshutdown_timeout = \"1ms\"\n{}",
         upstream.server("start = \"prewarm\"")
@@ -176,50 +176,50 @@ async fn a_stream_that_is_refused_after_it_worked_tells_that_the_session_is_lost
 
     assert!(daemon.stop().success());
     assert_eq!(code(&held.end().await), "SERVICE_STOPPING");
-    assert_eq!(upstream.count("DELETE"), 1, "a session that is lost is not ended");
+    assert_eq!(upstream.count("DELETE"), 1, "metamcp does not end a lost session");
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_gone_on_with_and_not_asked_for_again() {
+async fn a_broken_answer_stream_is_resumed_and_the_call_is_not_repeated() {
     let n_resumed = AtomicUsize::new(0);
-    let upstream = Scripted::start(move |asked, wire| {
+    let upstream = ScriptedUpstream::start(move |request, response| {
         let note = |number: usize| {
             json!({
                 "jsonrpc": "2.0", "method": "notifications/message",
                 "params": { "level": "info", "data": number },
             })
         };
-        match (asked.method(), asked.header("last-event-id")) {
+        match (request.method(), request.header("last-event-id")) {
             ("tools/call", _) => {
-                wire.events();
-                let id = &asked.message["id"];
-                wire.piece(&format!("id: {id}/0\nretry: 1\ndata:\n\n"));
-                wire.piece(&format!("id: {id}/1\ndata: {}\n\n", note(1)));
-                wire.piece("id: never\ndata: half of");
-                wire.hang_up();
+                response.events();
+                let id = &request.message["id"];
+                response.chunk(&format!("id: {id}/0\nretry: 1\ndata:\n\n"));
+                response.chunk(&format!("id: {id}/1\ndata: {}\n\n", note(1)));
+                response.chunk("id: never\ndata: half of");
+                response.hang_up();
                 true
             }
             ("GET", "") => false,
             ("GET", last) => {
                 let (call, _) = last.split_once('/').expect(last);
                 match n_resumed.fetch_add(1, Ordering::Relaxed) {
-                    // Not now, not yet, and a stream that has nothing new.
-                    0 => wire.page(503, "text/plain", ""),
-                    1 => wire.hang_up(),
+                    // A refusal, a broken connection, and a stream without new events.
+                    0 => response.page(503, "text/plain", ""),
+                    1 => response.hang_up(),
                     2 => {
-                        wire.events();
-                        wire.end();
+                        response.events();
+                        response.end();
                     }
                     3 => {
-                        wire.events();
-                        wire.piece(&format!("id: {call}/2\ndata: {}\n\n", note(2)));
-                        wire.end();
+                        response.events();
+                        response.chunk(&format!("id: {call}/2\ndata: {}\n\n", note(2)));
+                        response.end();
                     }
                     _ => {
-                        let answer = json!({ "jsonrpc": "2.0", "id": call.parse::<u64>().expect("ours"), "result": { "n": 3 } });
-                        wire.events();
-                        wire.piece(&format!("data: {answer}\n\n"));
-                        wire.end();
+                        let answer = json!({ "jsonrpc": "2.0", "id": call.parse::<u64>().expect("a request id"), "result": { "n": 3 } });
+                        response.events();
+                        response.chunk(&format!("data: {answer}\n\n"));
+                        response.end();
                     }
                 }
                 true
@@ -241,16 +241,16 @@ async fn an_answer_that_breaks_off_is_gone_on_with_and_not_asked_for_again() {
     assert_eq!(reply.answer()["result"]["n"], 3);
     assert_eq!(upstream.count("tools/call"), 1);
     let last_ids: Vec<String> = upstream
-        .asked()
+        .requests()
         .iter()
-        .filter_map(|asked| asked.header("last-event-id").split_once('/'))
+        .filter_map(|request| request.header("last-event-id").split_once('/'))
         .map(|(_, event)| event.to_owned())
         .collect();
     assert_eq!(last_ids, ["1", "1", "1", "1", "2"]);
 }
 
 #[tokio::test]
-async fn calls_outlive_the_connections_that_they_were_sent_on() {
+async fn calls_survive_the_loss_of_their_connections() {
     let upstream = Upstream::start(&["--event-ids", "--retry", "1"]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let keys = ["a", "b", "c"];
@@ -258,8 +258,8 @@ async fn calls_outlive_the_connections_that_they_were_sent_on() {
     let calls = running(async { all(clients).await });
     upstream.log("held=3&gets=1").await;
 
-    // Broken off where they began, and once more where they were gone on with; the stream of
-    // notices too.
+    // The first cut breaks the streams of the calls, the second one the resumed streams and the
+    // notification stream.
     upstream.control("cut_posts").await;
     upstream.log("gets=4").await;
     upstream.control("cut").await;
@@ -275,18 +275,18 @@ async fn calls_outlive_the_connections_that_they_were_sent_on() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_gone_on_with_is_broken_off() {
-    // With an id and a refusal; with an id and endless trouble; without an id.
+async fn a_broken_answer_stream_that_cannot_be_resumed_fails_its_call() {
+    // An event id and a refusal; an event id and repeated errors; no event id.
     for (event, refusal, n_gets) in [("id: 1\n", 404, 1), ("id: 1\n", 503, 5), ("", 200, 0)] {
-        let upstream = Scripted::start(move |asked, wire| match asked.method() {
+        let upstream = ScriptedUpstream::start(move |request, response| match request.method() {
             "tools/call" => {
-                wire.events();
-                wire.piece(&format!("{event}data:\n\n"));
-                wire.hang_up();
+                response.events();
+                response.chunk(&format!("{event}data:\n\n"));
+                response.hang_up();
                 true
             }
-            "GET" if asked.header("last-event-id") == "1" => {
-                wire.page(refusal, "text/plain", "Session not found");
+            "GET" if request.header("last-event-id") == "1" => {
+                response.page(refusal, "text/plain", "Session not found");
                 true
             }
             _ => false,
@@ -297,66 +297,74 @@ async fn an_answer_that_cannot_be_gone_on_with_is_broken_off() {
 
         assert_eq!(code(&reply), "ANSWER_BROKEN_OFF", "{reply:?}");
         assert_eq!(upstream.count("tools/call"), 1, "it may have been executed");
-        let resumed =
-            upstream.asked().into_iter().filter(|asked| asked.header("last-event-id") == "1");
+        let resumed = upstream
+            .requests()
+            .into_iter()
+            .filter(|request| request.header("last-event-id") == "1");
         assert_eq!(resumed.count(), n_gets);
-        assert_eq!(upstream.count("initialize"), 1, "the session is as good as before");
+        assert_eq!(upstream.count("initialize"), 1, "the session is kept");
     }
 }
 
-/// The writer of the stream that an old upstream has open now.
-type Speaker = Arc<Mutex<Option<mpsc::Sender<String>>>>;
+/// The sender of chunks for the stream that a legacy SSE upstream has open.
+type ChunkSender = Arc<Mutex<Option<mpsc::Sender<String>>>>;
 
 /// An upstream of protocol version 2024-11-05.
-fn legacy(endpoint: &'static str, refusal: u16) -> (Scripted, Speaker) {
-    let speaker = Speaker::default();
-    let current = Arc::clone(&speaker);
-    let upstream = Scripted::start(move |asked, wire| {
-        match (asked.verb.as_str(), asked.path.as_str()) {
-            ("POST", "/mcp") => wire.page(refusal, "text/plain", "not here"),
+fn legacy_sse_upstream(endpoint: &'static str, refusal: u16) -> (ScriptedUpstream, ChunkSender) {
+    let sender = ChunkSender::default();
+    let current = Arc::clone(&sender);
+    let upstream = ScriptedUpstream::start(move |request, response| {
+        match (request.verb.as_str(), request.path.as_str()) {
+            ("POST", "/mcp") => response.page(refusal, "text/plain", "not here"),
             ("GET", _) => {
-                let (say, said) = mpsc::channel();
-                say.send(format!("event: endpoint\ndata: {endpoint}\n\n")).expect("it is held");
-                *current.lock().expect("not poisoned") = Some(say);
-                hold(wire, &said);
+                let (chunks, receiver) = mpsc::channel();
+                chunks
+                    .send(format!("event: endpoint\ndata: {endpoint}\n\n"))
+                    .expect("the receiver exists");
+                *current.lock().expect("not poisoned") = Some(chunks);
+                serve_stream(response, &receiver);
             }
-            ("POST", _) if asked.message["params"]["name"] == "refuse" => {
-                wire.page(500, "text/plain", "");
+            ("POST", _) if request.message["params"]["name"] == "refuse" => {
+                response.page(500, "text/plain", "");
             }
-            ("POST", _) if asked.message["params"]["name"] == "forget" => {
-                wire.page(404, "text/plain", "Could not find session");
+            ("POST", _) if request.message["params"]["name"] == "forget" => {
+                response.page(404, "text/plain", "Could not find session");
             }
             ("POST", _) => {
-                wire.page(202, "text/plain", "Accepted");
-                let result = match asked.method() {
+                response.page(202, "text/plain", "Accepted");
+                let result = match request.method() {
                     "initialize" => json!({
                         "protocolVersion": "2024-11-05", "capabilities": { "tools": {} },
                         "serverInfo": { "name": "old", "version": "1" },
                     }),
                     "tools/list" => json!({ "tools": [] }),
-                    _ => json!({ "structuredContent": asked.message["params"]["arguments"] }),
+                    _ => json!({ "structuredContent": request.message["params"]["arguments"] }),
                 };
-                let is_held = asked.message["params"]["name"] == "hold";
-                if !asked.message["id"].is_null() && !is_held {
-                    speak(&current, format!("event: message\ndata: {}\n\n", asked.result(&result)));
+                let is_held = request.message["params"]["name"] == "hold";
+                if !request.message["id"].is_null() && !is_held {
+                    send_chunk(
+                        &current,
+                        format!("event: message\ndata: {}\n\n", request.result(&result)),
+                    );
                 }
             }
             _ => return false,
         }
         true
     });
-    (upstream, speaker)
+    (upstream, sender)
 }
 
-fn speak(speaker: &Speaker, piece: String) {
-    if let Some(say) = &*speaker.lock().expect("not poisoned") {
-        say.send(piece).ok();
+/// Sends a chunk on the stream of a legacy SSE upstream.
+fn send_chunk(sender: &ChunkSender, chunk: String) {
+    if let Some(chunks) = &*sender.lock().expect("not poisoned") {
+        chunks.send(chunk).ok();
     }
 }
 
 #[tokio::test]
-async fn an_upstream_of_the_first_protocol_version_is_spoken_to_over_its_one_stream() {
-    let (upstream, speaker) = legacy("/messages?session=1", 405);
+async fn all_calls_to_a_legacy_sse_upstream_use_its_one_stream() {
+    let (upstream, sender) = legacy_sse_upstream("/messages?session=1", 405);
     let daemon = Daemon::with(upstream.server("headers = { X-Key = \"k\" }")).ready();
     let client = daemon.client("/servers/up");
 
@@ -371,10 +379,11 @@ async fn an_upstream_of_the_first_protocol_version_is_spoken_to_over_its_one_str
     let status = daemon.client("/status").get().await.answer();
     assert_eq!(status["servers"][0]["transport"], "sse");
 
-    // The stream is the connection: its end fails what waits, and the next call makes another.
+    // The stream is the connection: its end fails waiting calls, and the next call opens another
+    // one.
     let held = running(client.clone().hold("k"));
     until(async || upstream.last("tools/call").message["params"]["name"] == "hold").await;
-    speak(&speaker, "break".to_owned());
+    send_chunk(&sender, "break".to_owned());
     assert_eq!(code(&held.end().await), "ANSWER_BROKEN_OFF");
     assert_eq!(client.call("x", json!({ "n": 1 })).await["n"], 1);
     let status = daemon.client("/status").get().await.answer();
@@ -382,7 +391,7 @@ async fn an_upstream_of_the_first_protocol_version_is_spoken_to_over_its_one_str
 }
 
 #[tokio::test]
-async fn the_pinned_session_of_an_old_upstream_is_one_too() {
+async fn all_clients_share_one_session_at_a_legacy_sse_upstream() {
     let upstream = Upstream::sse(&["--drop-duplicate-ids"]);
     let daemon = Daemon::with(upstream.server("up", "")).ready();
     let client = daemon.client("/servers/up");
@@ -403,15 +412,15 @@ async fn the_pinned_session_of_an_old_upstream_is_one_too() {
     assert_eq!(progress.messages().len(), 6, "{progress:?}");
     assert_eq!(upstream.log("").await["initializes"], 1);
 
-    // The session ends with its stream; who asks next gets another one.
+    // The session ends with its stream; the next call opens another one.
     upstream.control("cut").await;
     until(async || client.call("echo", json!({ "value": 1 })).await["value"] == 1).await;
     assert_eq!(upstream.log("").await["initializes"], 2);
 }
 
 #[tokio::test]
-async fn one_post_that_an_old_upstream_refuses_fails_alone() {
-    let (upstream, _speaker) = legacy("messages", 404);
+async fn a_post_that_a_legacy_sse_upstream_refuses_fails_alone() {
+    let (upstream, _sender) = legacy_sse_upstream("messages", 404);
     let config = format!("[service]\nshutdown_timeout = \"1ms\"\n{}", upstream.server(""));
     let daemon = Daemon::with(config).ready();
     let client = daemon.client("/servers/up");
@@ -422,32 +431,35 @@ async fn one_post_that_an_old_upstream_refuses_fails_alone() {
     assert_eq!(code(&reply), "UPSTREAM_STATUS", "{reply:?}");
     assert_eq!(client.call("x", json!({ "n": 1 })).await["n"], 1);
 
-    // 404 is what such an upstream says when it does not know the session.
+    // Such an upstream answers 404 if it does not know the session.
     let reply = client.tool("forget", json!({})).await;
     assert_eq!(code(&reply), "SESSION_LOST", "{reply:?}");
-    // Refused at /mcp, the second time before and after the probe, and taken at /messages.
+    // Refused at /mcp, the second time before and after the probe, and accepted at /messages.
     assert_eq!(upstream.count("initialize"), 2 + 3);
     drop(held);
 }
 
 #[tokio::test]
-async fn credentials_are_not_taken_to_another_origin() {
-    let (upstream, _speaker) = legacy("http://other.example/messages", 404);
+async fn credentials_are_not_sent_to_another_origin() {
+    let (upstream, _sender) = legacy_sse_upstream("http://other.example/messages", 404);
     let daemon = Daemon::with(upstream.server("headers = { X-Key = \"k\" }")).ready();
     let reply = daemon.client("/servers/up").tool("x", json!({})).await;
     assert_eq!(code(&reply), "ENDPOINT_FOREIGN", "{reply:?}");
-    assert!(upstream.asked().iter().all(|asked| asked.path == "/mcp"), "nothing was sent there");
+    assert!(
+        upstream.requests().iter().all(|request| request.path == "/mcp"),
+        "nothing was sent there"
+    );
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_of_no_version_at_all_is_shown_as_it_answered() {
-    let upstream = Scripted::start(|asked, wire| {
-        match asked.verb.as_str() {
-            "POST" => wire.page(404, "text/html", "<h1>no such page</h1>"),
+async fn the_error_for_an_upstream_that_does_not_speak_mcp_quotes_its_answer() {
+    let upstream = ScriptedUpstream::start(|request, response| {
+        match request.verb.as_str() {
+            "POST" => response.page(404, "text/html", "<h1>no such page</h1>"),
             _ => {
-                wire.events();
-                wire.piece("data: something else\n\n");
-                wire.end();
+                response.events();
+                response.chunk("data: something else\n\n");
+                response.end();
             }
         }
         true
@@ -459,18 +471,18 @@ async fn an_upstream_that_is_of_no_version_at_all_is_shown_as_it_answered() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_leaves_three_pings_unanswered_is_given_up() {
+async fn an_upstream_that_leaves_three_pings_unanswered_is_reconnected() {
     let is_stuck = Arc::new(AtomicBool::new(false));
     let stuck = Arc::clone(&is_stuck);
-    let upstream = Scripted::start(move |asked, wire| {
-        let is_ping = asked.method() == "ping";
+    let upstream = ScriptedUpstream::start(move |request, response| {
+        let is_ping = request.method() == "ping";
         match is_ping {
-            true if stuck.load(Ordering::Relaxed) => wire.wait_gone(),
+            true if stuck.load(Ordering::Relaxed) => response.wait_gone(),
             // A refusal is an answer.
             true => {
                 let error = json!({ "code": -32601, "message": "no such method" });
-                let id = &asked.message["id"];
-                wire.json(&json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string());
+                let id = &request.message["id"];
+                response.json(&json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string());
             }
             false => {}
         }
@@ -485,7 +497,7 @@ async fn an_upstream_that_leaves_three_pings_unanswered_is_given_up() {
     is_stuck.store(true, Ordering::Relaxed);
     until(async || upstream.count("initialize") == 2).await;
     is_stuck.store(false, Ordering::Relaxed);
-    daemon.wait_log("server does not answer pings");
+    daemon.wait_log("does not answer pings: metamcp connects it again");
     let status = daemon.client("/status").get().await.answer();
     assert_eq!(status["servers"][0]["last_error"], "the server does not answer pings");
 }
@@ -496,14 +508,14 @@ async fn no_ping_is_sent_while_a_session_is_established() {
     let (open, opened) = mpsc::channel::<()>();
     let (opened, is_lost) = (Mutex::new(opened), Arc::new(AtomicBool::new(false)));
     let lost = Arc::clone(&is_lost);
-    let upstream = Scripted::start(move |asked, wire| match asked.method() {
+    let upstream = ScriptedUpstream::start(move |request, response| match request.method() {
         "initialize" => {
-            // It fails when the test is over.
+            // This fails when the test is over.
             opened.lock().expect("not poisoned").recv().ok();
             false
         }
         "tools/call" if lost.load(Ordering::SeqCst) => {
-            wire.page(404, "text/plain", "gone");
+            response.page(404, "text/plain", "gone");
             true
         }
         _ => false,
@@ -525,7 +537,7 @@ async fn no_ping_is_sent_while_a_session_is_established() {
         is_lost.store(generation > 1, Ordering::SeqCst);
         let waiting = call();
         until(async || upstream.count("initialize") == generation).await;
-        // A ping of the session before may still be on its way.
+        // A ping of the previous session may still be on its way.
         rest(4).await;
         let n_pings = upstream.count("ping");
         rest(40).await;
@@ -539,31 +551,31 @@ async fn no_ping_is_sent_while_a_session_is_established() {
 }
 
 #[tokio::test]
-async fn the_lists_are_read_one_after_the_other_before_anybody_uses_the_session() {
+async fn the_lists_are_read_one_by_one_before_the_first_call_of_a_session() {
     let n_open = AtomicUsize::new(0);
     let is_overlapping = Arc::new(AtomicBool::new(false));
     let overlapping = Arc::clone(&is_overlapping);
-    let upstream = Scripted::start(move |asked, wire| {
-        if asked.method() == "initialize" {
+    let upstream = ScriptedUpstream::start(move |request, response| {
+        if request.method() == "initialize" {
             let result = json!({
                 "protocolVersion": "2025-06-18",
                 "capabilities": { "tools": {}, "prompts": {}, "completions": {} },
                 "serverInfo": { "name": "scripted", "version": "1" },
             });
-            wire.json(&asked.result(&result));
+            response.json(&request.result(&result));
             return true;
         }
-        let is_list = asked.method().ends_with("/list");
+        let is_list = request.method().ends_with("/list");
         if is_list {
             if n_open.fetch_add(1, Ordering::SeqCst) > 0 {
                 overlapping.store(true, Ordering::SeqCst);
             }
-            // Time for one that does not wait for its turn.
+            // A list that does not wait its turn has time to overlap.
             std::thread::yield_now();
             n_open.fetch_sub(1, Ordering::SeqCst);
-            match asked.method() {
-                "prompts/list" => wire.page(500, "text/plain", "not yet"),
-                _ => wire.json(&asked.result(&json!({ "tools": [] }))),
+            match request.method() {
+                "prompts/list" => response.page(500, "text/plain", "not yet"),
+                _ => response.json(&request.result(&json!({ "tools": [] }))),
             }
         }
         is_list
@@ -574,9 +586,9 @@ async fn the_lists_are_read_one_after_the_other_before_anybody_uses_the_session(
     all((0..5).map(|_| client.call("x", json!({})))).await;
 
     let methods: Vec<String> = upstream
-        .asked()
+        .requests()
         .iter()
-        .map(|asked| asked.method().to_owned())
+        .map(|request| request.method().to_owned())
         .filter(|method| method != "GET")
         .collect();
     assert!(!is_overlapping.load(Ordering::SeqCst));
@@ -595,7 +607,7 @@ fn free_port() -> (std::net::SocketAddr, String) {
 }
 
 #[tokio::test]
-async fn a_cold_wave_waits_for_an_upstream_that_is_not_there_yet() {
+async fn concurrent_first_calls_wait_for_an_upstream_that_is_not_up_yet() {
     let (address, url) = free_port();
     let config = format!("[service]\nlog_level = \"debug\"\n[servers.up]\nurl = {url:?}\n");
     let daemon = Daemon::with(config).ready();
@@ -603,7 +615,7 @@ async fn a_cold_wave_waits_for_an_upstream_that_is_not_there_yet() {
         let client = daemon.client("/servers/up");
         async move { all((0..10).map(|_| client.tool("echo", json!({ "value": 1 })))).await }
     });
-    until(async || daemon.log().contains("upstream is not there yet")).await;
+    until(async || daemon.log().contains("is not there yet, metamcp tries again")).await;
 
     let upstream = Upstream::start(&["--port", &address.port().to_string()]);
 
@@ -614,16 +626,16 @@ async fn a_cold_wave_waits_for_an_upstream_that_is_not_there_yet() {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_a_server_behind_a_proxy_that_does_not_reach_it_yet() {
-    let n_asked = AtomicUsize::new(0);
-    let upstream = Scripted::start(move |asked, wire| {
-        if asked.method() != "initialize" {
+async fn a_call_waits_for_an_upstream_that_its_proxy_does_not_reach_yet() {
+    let n_requests = AtomicUsize::new(0);
+    let upstream = ScriptedUpstream::start(move |request, response| {
+        if request.method() != "initialize" {
             return false;
         }
-        match n_asked.fetch_add(1, Ordering::Relaxed) {
-            0 => wire.page(502, "text/html", "<h1>Bad Gateway</h1>"),
-            1 => wire.page(503, "text/plain", ""),
-            2 => wire.hang_up(),
+        match n_requests.fetch_add(1, Ordering::Relaxed) {
+            0 => response.page(502, "text/html", "<h1>Bad Gateway</h1>"),
+            1 => response.page(503, "text/plain", ""),
+            2 => response.hang_up(),
             _ => return false,
         }
         true
@@ -635,86 +647,90 @@ async fn a_call_waits_for_a_server_behind_a_proxy_that_does_not_reach_it_yet() {
 }
 
 #[tokio::test]
-async fn a_stop_does_not_wait_for_an_upstream_that_is_not_there() {
+async fn a_shutdown_does_not_wait_for_an_unreachable_upstream() {
     let (_, url) = free_port();
     let config = format!(
         "[service]\nlog_level = \"debug\"\nshutdown_timeout = \"1ms\"\n[servers.up]\nurl = {url:?}\nstart = \"eager\"\n"
     );
     let mut daemon = Daemon::with(config).ready();
-    daemon.wait_log("upstream is not there yet");
+    daemon.wait_log("is not there yet, metamcp tries again");
     let since = tokio::time::Instant::now();
     assert!(daemon.stop().success());
-    // Far below the patience of ten seconds, and above what a slow machine needs.
+    // Far below the timeout of ten seconds, and above the need of a slow machine.
     assert!(since.elapsed() < std::time::Duration::from_secs(5));
 }
 
-/// Misbehaves as the tool `name` says.
-fn misbehave(name: &str, asked: &Asked, wire: &mut Wire) {
+/// Answers with the misbehaviour that the tool `name` stands for.
+fn misbehave(name: &str, request: &ReceivedRequest, response: &mut ResponseWriter) {
     match name {
-        "html" => wire.page(200, "text/html", "<html>sign in</html>"),
-        "gateway" => wire.page(502, "text/html", "<html>bad gateway</html>"),
+        "html" => response.page(200, "text/html", "<html>sign in</html>"),
+        "gateway" => response.page(502, "text/html", "<html>bad gateway</html>"),
         "cut_json" => {
-            wire.raw(
+            response.raw(
                 "HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{",
             );
-            wire.hang_up();
+            response.hang_up();
         }
         "cut_stream" => {
-            wire.events();
-            wire.piece("data: {\"jsonrpc\"");
-            wire.hang_up();
+            response.events();
+            response.chunk("data: {\"jsonrpc\"");
+            response.hang_up();
         }
         "cut_head" => {
-            wire.raw("HTTP/1.1 200 X\r\ncontent-ty");
-            wire.hang_up();
+            response.raw("HTTP/1.1 200 X\r\ncontent-ty");
+            response.hang_up();
         }
-        "silent" => wire.wait_gone(),
+        "silent" => response.wait_gone(),
         "no_end" => {
-            wire.events();
-            wire.piece(": hello\n\n");
-            wire.wait_gone();
+            response.events();
+            response.chunk(": hello\n\n");
+            response.wait_gone();
         }
         "endless_headers" => {
-            wire.raw("HTTP/1.1 200 X\r\n");
-            while wire.raw("x-more: and more, and more, and more, and more, and more\r\n") {}
-            wire.hang_up();
+            response.raw("HTTP/1.1 200 X\r\n");
+            while response.raw("x-more: and more, and more, and more, and more, and more\r\n") {}
+            response.hang_up();
         }
         "endless_comments" => {
-            wire.events();
-            while wire.piece(&": nothing\n".repeat(100)) {}
-            wire.hang_up();
+            response.events();
+            while response.chunk(&": nothing\n".repeat(100)) {}
+            response.hang_up();
         }
         "endless_event" => {
-            wire.events();
+            response.events();
             let line = format!("data: {}\n", "x".repeat(100_000));
-            while wire.piece(&line) {}
-            wire.hang_up();
+            while response.chunk(&line) {}
+            response.hang_up();
         }
         "endless_json" => {
-            wire.raw("HTTP/1.1 200 X\r\ncontent-type: application/json\r\n\r\n");
-            while wire.raw([b' '; 100_000]) {}
-            wire.hang_up();
+            response.raw("HTTP/1.1 200 X\r\ncontent-type: application/json\r\n\r\n");
+            while response.raw([b' '; 100_000]) {}
+            response.hang_up();
         }
-        "other_id" => wire.json(r#"{"jsonrpc":"2.0","id":"other","result":{}}"#),
+        "other_id" => response.json(r#"{"jsonrpc":"2.0","id":"other","result":{}}"#),
         "large" => {
             let text = "x".repeat(1 << 20);
-            wire.events();
-            wire.piece(&format!(
+            response.events();
+            response.chunk(&format!(
                 "data: {}\n\n",
-                asked.result(&json!({ "structuredContent": { "text": text } }))
+                request.result(&json!({ "structuredContent": { "text": text } }))
             ));
-            wire.end();
+            response.end();
         }
-        _ => wire.json(&asked.result(&json!({ "structuredContent": { "ok": true } }))),
+        _ => response.json(&request.result(&json!({ "structuredContent": { "ok": true } }))),
     }
 }
 
 #[tokio::test]
-async fn whatever_an_upstream_does_to_one_request_is_told_in_time_and_no_other_one_suffers() {
-    let upstream = Scripted::start(|asked, wire| {
-        let is_call = asked.method() == "tools/call";
+async fn each_misbehaviour_of_an_upstream_is_reported_in_time_and_fails_only_its_request() {
+    let upstream = ScriptedUpstream::start(|request, response| {
+        let is_call = request.method() == "tools/call";
         if is_call {
-            misbehave(asked.message["params"]["name"].as_str().expect("a name"), asked, wire);
+            misbehave(
+                request.message["params"]["name"].as_str().expect("a name"),
+                request,
+                response,
+            );
         }
         is_call
     });
@@ -749,23 +765,24 @@ async fn whatever_an_upstream_does_to_one_request_is_told_in_time_and_no_other_o
     }
     assert!(good.iter().all(|answer| answer["ok"] == true), "{good:?}");
     assert_eq!(large[0]["text"].as_str().map(str::len), Some(1 << 20));
-    assert_eq!(upstream.count("initialize"), 1, "none of it is a reason for a new session");
+    assert_eq!(upstream.count("initialize"), 1, "no misbehaviour opens a new session");
 }
 
-/// Has a client leave while an answer of this status comes, and returns the service after that.
-async fn answered_late(status: u16) -> (Scripted, Daemon) {
-    let (tell, told) = mpsc::channel::<()>();
-    let (told, begun) = (Mutex::new(told), Arc::new(AtomicBool::new(false)));
+/// Lets a client disconnect while an answer of this status arrives, and returns the service after
+/// the answer.
+async fn answer_late(status: u16) -> (ScriptedUpstream, Daemon) {
+    let (release, released) = mpsc::channel::<()>();
+    let (released, begun) = (Mutex::new(released), Arc::new(AtomicBool::new(false)));
     let begins = Arc::clone(&begun);
-    let upstream = Scripted::start(move |asked, wire| match asked.method() {
-        "tools/call" if asked.message["params"]["name"] == "late" => {
-            let answer = asked.result(&json!({ "content": [] }));
+    let upstream = ScriptedUpstream::start(move |request, response| match request.method() {
+        "tools/call" if request.message["params"]["name"] == "late" => {
+            let answer = request.result(&json!({ "content": [] }));
             let (first, rest) = answer.split_at(1);
             let head = format!("HTTP/1.1 {status} X\r\ncontent-type: application/json");
-            wire.raw(format!("{head}\r\ncontent-length: {}\r\n\r\n{first}", answer.len()));
+            response.raw(format!("{head}\r\ncontent-length: {}\r\n\r\n{first}", answer.len()));
             begins.store(true, Ordering::Relaxed);
-            told.lock().expect("not poisoned").recv().expect("it is told");
-            wire.raw(rest);
+            released.lock().expect("not poisoned").recv().expect("the test releases it");
+            response.raw(rest);
             true
         }
         _ => false,
@@ -776,28 +793,28 @@ async fn answered_late(status: u16) -> (Scripted, Daemon) {
     until(async || begun.load(Ordering::Relaxed)).await;
     drop(late);
     until(async || upstream.count("notifications/cancelled") == 1).await;
-    tell.send(()).expect("it waits");
+    release.send(()).expect("the upstream waits");
     until(async || server_status(&daemon, "up").await["draining"] == 0).await;
     (upstream, daemon)
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_after_its_client_has_gone_is_counted() {
-    let (_upstream, daemon) = answered_late(200).await;
+async fn an_answer_that_arrives_after_its_client_left_is_counted() {
+    let (_upstream, daemon) = answer_late(200).await;
     assert_eq!(server_status(&daemon, "up").await["late_answers"], 1);
 }
 
 #[tokio::test]
-async fn a_session_that_is_lost_is_noticed_though_its_client_has_gone() {
-    let (upstream, daemon) = answered_late(404).await;
+async fn a_lost_session_is_detected_although_the_client_left() {
+    let (upstream, daemon) = answer_late(404).await;
     assert_eq!(server_status(&daemon, "up").await["late_answers"], 0);
     daemon.client("/servers/up").tool("x", json!({})).await;
     assert_eq!(upstream.count("initialize"), 2);
 }
 
 #[tokio::test]
-async fn an_upstream_that_takes_connections_and_does_nothing_is_given_up_in_time() {
-    // Never accepted from: the system takes connections and bytes all the same.
+async fn a_call_to_an_upstream_that_never_answers_times_out() {
+    // The listener never accepts, but the system still takes connections and bytes.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     let config = format!(

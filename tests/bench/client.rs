@@ -44,7 +44,7 @@ impl Client {
     /// Connects and performs the handshake; `number` makes the client's texts unique.
     pub(crate) async fn open(target: &Target, number: usize) -> Result<Self, CallError> {
         let mut wire = Wire::connect(target.address).await?;
-        let session = shake_hands(&mut wire, target).await?;
+        let session = perform_handshake(&mut wire, target).await?;
         Ok(Self { target: target.clone(), number, session, wire, next_id: 1 })
     }
 
@@ -120,7 +120,10 @@ impl Client {
 }
 
 /// Performs the handshake and returns the new session.
-pub(crate) async fn shake_hands(wire: &mut Wire, target: &Target) -> Result<String, CallError> {
+pub(crate) async fn perform_handshake(
+    wire: &mut Wire,
+    target: &Target,
+) -> Result<String, CallError> {
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
     let answer = wire.exchange(&post(target, "", initialize)).await?;
     succeeded(&answer)?;

@@ -20,17 +20,17 @@ pub(crate) struct Args {
 
 /// The commands with their descriptions.
 const COMMANDS: [(&str, &[&str]); 7] = [
-    ("`--version`: a process begins and ends", &["--version"]),
+    ("`--version`: process start and end", &["--version"]),
     ("`call` with JSON", &["call", "child/echo", r#"{"text":"hello"}"#]),
     ("`call` with `--key`: reads the schema first", &["call", "child/echo", "--text", "hello"]),
     ("`call --dry-run`", &["call", "--dry-run", "child/echo", r#"{"text":"hello"}"#]),
     ("`tools`", &["tools"]),
     ("`servers`", &["servers"]),
-    ("`status`: weighs the processes of the servers", &["status"]),
+    ("`status`: measures the memory of the server processes", &["status"]),
 ];
 
 /// The maximum time until a first call succeeds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run(args: Args) {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -39,27 +39,27 @@ pub(crate) async fn run(args: Args) {
         "[servers.child]\ncommand = {program:?}\nargs = [\"child\"]\nstart = \"prewarm\"\n"
     );
     let mut service = rig::service(&directory, &config);
-    let _listens = service.address();
+    let _address = service.address();
     let socket = directory.path().join("control.sock");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while process::timed(COMMANDS[1].1, &socket).is_none() {
-        assert!(Instant::now() < deadline, "no call goes through");
+        assert!(Instant::now() < deadline, "no call succeeds");
         time::sleep(Duration::from_millis(50)).await;
     }
-    let mut seen = COMMANDS.map(|_| Vec::new());
+    let mut times_ms = COMMANDS.map(|_| Vec::new());
     for _ in 0..args.repetitions {
-        for ((name, arguments), seen) in COMMANDS.iter().zip(&mut seen) {
+        for ((name, arguments), times_ms) in COMMANDS.iter().zip(&mut times_ms) {
             let took = process::timed(arguments, &socket);
-            seen.push(took.unwrap_or_else(|| panic!("{name} fails")).as_secs_f64() * 1e3);
+            times_ms.push(took.unwrap_or_else(|| panic!("{name} fails")).as_secs_f64() * 1e3);
         }
     }
     let mut report =
         String::from("| command | p50 | p90 | p99 | ÷ `--version` |\n|---|--:|--:|--:|--:|\n");
-    let mut least = None;
-    for ((name, _), seen) in COMMANDS.iter().zip(&mut seen) {
-        seen.sort_by(f64::total_cmp);
-        let [p50, p90, p99] = [50, 90, 99].map(|percent| percentile(seen, percent));
-        let ratio = p50 / *least.get_or_insert(p50);
+    let mut baseline = None;
+    for ((name, _), times_ms) in COMMANDS.iter().zip(&mut times_ms) {
+        times_ms.sort_by(f64::total_cmp);
+        let [p50, p90, p99] = [50, 90, 99].map(|percent| percentile(times_ms, percent));
+        let ratio = p50 / *baseline.get_or_insert(p50);
         writeln!(report, "| {name} | {p50:.1} | {p90:.1} | {p99:.1} | {ratio:.2}× |")
             .expect("a string takes all");
     }

@@ -34,7 +34,7 @@ const SIZES: [(usize, usize); 2] = [(25, 20), (500, 20)];
 const SEARCHES: usize = 50;
 
 /// The time limit for reading all servers.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The queries.
 const REQUESTS: [&str; 5] = [
@@ -47,7 +47,7 @@ const REQUESTS: [&str; 5] = [
 
 /// The measurements of the starts of the service, in milliseconds; memory in MiB.
 #[derive(Default)]
-struct Seen {
+struct Measurements {
     listening: Vec<f64>,
     first: Vec<f64>,
     others: Vec<f64>,
@@ -64,11 +64,11 @@ pub(crate) async fn run(args: Args) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let config = declared(directory.path(), n_servers, n_tools);
         learn(&directory, &config, n_servers).await;
-        let mut seen = Seen::default();
+        let mut measurements = Measurements::default();
         for _ in 0..args.repetitions {
-            seen.restart(&directory, &config, n_servers * n_tools).await;
+            measurements.restart(&directory, &config, n_servers * n_tools).await;
         }
-        seen.row(&mut report, n_servers, n_tools);
+        measurements.row(&mut report, n_servers, n_tools);
     }
     process::print(&format!("{report}\nTimes in ms, memory in MiB; no server was running.\n"));
 }
@@ -90,14 +90,14 @@ fn declared(directory: &Path, n_servers: usize, n_tools: usize) -> String {
     config
 }
 
-/// Has every server read once, and waits until its lists are on disk.
+/// Searches until the service has read every server and written its lists to disk.
 async fn learn(directory: &TempDir, config: &str, n_servers: usize) {
     let mut service = rig::service(directory, config);
     let mut wire = Wire::connect(service.address()).await.expect("it listens");
     let cache = directory.path().join("cache/catalog");
     let n_known =
         || fs::read_dir(&cache).map_or(0, |files| files.flatten().filter(is_whole).count());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while n_known() < n_servers {
         assert!(Instant::now() < deadline, "{} of {n_servers} servers were read", n_known());
         search(&mut wire, &mut service, REQUESTS[0]).await;
@@ -112,13 +112,13 @@ fn is_whole(file: &fs::DirEntry) -> bool {
 /// Searches, and returns the number of tools found and the duration.
 async fn search(wire: &mut Wire, service: &mut Process, request: &str) -> (usize, Duration) {
     let target = Target { address: service.address(), path: "/meta", tool: "mcp_discover" };
-    let asked = json!({ "query": request, "limit": 10 });
-    let (answer, took) = client::call(wire, &target, &asked).await.expect("it is answered");
+    let arguments = json!({ "query": request, "limit": 10 });
+    let (answer, took) = client::call(wire, &target, &arguments).await.expect("it is answered");
     let tools = &answer["result"]["structuredContent"]["tools"];
     (tools.as_array().map_or(0, Vec::len), took)
 }
 
-impl Seen {
+impl Measurements {
     async fn restart(&mut self, directory: &TempDir, config: &str, n_tools: usize) {
         let start = Instant::now();
         let mut service = rig::service(directory, config);
@@ -137,8 +137,8 @@ impl Seen {
 
     fn row(&mut self, report: &mut String, n_servers: usize, n_tools: usize) {
         let Self { listening, first, others, memory } = self;
-        for seen in [&mut *listening, first, others, memory] {
-            seen.sort_by(f64::total_cmp);
+        for measurements in [&mut *listening, first, others, memory] {
+            measurements.sort_by(f64::total_cmp);
         }
         writeln!(
             report,

@@ -8,6 +8,7 @@
 //! $ cargo bench --bench gateway -- discovery         # searches after a restart, no server running
 //! $ cargo bench --bench gateway -- commands          # the command line next to a running service
 //! $ cargo bench --bench gateway -- instructions      # the cost of a call, counted by callgrind
+//! $ cargo bench --bench gateway -- build             # the README's first build, crate by crate
 //! $ cargo bench --bench gateway -- memory            # resident memory before and after loads
 //! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
 //! ```
@@ -22,6 +23,7 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::Parser as _;
 
 mod answer;
+mod build;
 mod child;
 mod client;
 mod commands;
@@ -60,6 +62,7 @@ enum Part {
     Discovery(discovery::Args),
     Commands(commands::Args),
     Instructions(instructions::Args),
+    Build(build::Args),
     Memory(memory::Args),
     Focus(focus::Args),
     Upstream(upstream::Args),
@@ -91,12 +94,13 @@ fn main() -> ExitCode {
         Some(Part::Discovery(args)) => runtime.block_on(discovery::run(args)),
         Some(Part::Commands(args)) => runtime.block_on(commands::run(args)),
         Some(Part::Instructions(args)) => runtime.block_on(instructions::run(args)),
+        Some(Part::Build(args)) => build::run(&args),
         Some(Part::Memory(args)) => runtime.block_on(memory::run(args)),
         Some(Part::Focus(args)) => runtime.block_on(focus::run(args)),
         Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
         Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),
         Some(Part::Child(args)) => {
-            child::run(&args).expect("whoever started this reads and writes");
+            child::run(&args).expect("the parent process reads and writes");
         }
     }
     // A read of standard input cannot be cancelled.

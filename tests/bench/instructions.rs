@@ -85,7 +85,7 @@ async fn counted(
     let mut service = rig::service_by(&words, &directory, config);
     rig::wait_ready(&mut service).await;
     let target = contestant.target(service.address());
-    let mut client = Client::open(&target, 1).await.expect("it shakes hands");
+    let mut client = Client::open(&target, 1).await.expect("the handshake succeeds");
     for _ in 0..n_calls {
         client.echo(bytes).await.expect("it is answered");
     }

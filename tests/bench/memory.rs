@@ -62,15 +62,15 @@ pub(crate) async fn run(args: Args) {
     join_all((0..SMALL.0).map(|number| small(&target, number))).await;
     table.row(&format!("{} small calls", SMALL.0 * SMALL.1));
     let (n_clients, bytes) = PREVIEWED;
-    let asked = json!({ "server": "child", "tool": "blob", "args": { "bytes": bytes } });
+    let arguments = json!({ "server": "child", "tool": "blob", "args": { "bytes": bytes } });
     let target = Target { address, path: "/meta", tool: "mcp_call" };
-    join_all((0..n_clients).map(|_| large(&target, &asked))).await;
+    join_all((0..n_clients).map(|_| large(&target, &arguments))).await;
     table.row(&format!("{n_clients} results of {} MB, previewed", bytes / 1_000_000));
     let (n_clients, bytes) = LARGE;
-    let asked = json!({ "bytes": bytes });
+    let arguments = json!({ "bytes": bytes });
     for (path, server) in [("/servers/child", "child"), ("/servers/up", "HTTP upstream")] {
         let target = Target { address, path, tool: "blob" };
-        join_all((0..n_clients).map(|_| large(&target, &asked))).await;
+        join_all((0..n_clients).map(|_| large(&target, &arguments))).await;
         table.row(&format!("{n_clients} answers of {} MB, {server}", bytes / 1_000_000));
     }
     let mut slept = 0;
@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Args) {
 }
 
 async fn small(target: &Target, number: usize) {
-    let mut client = Client::open(target, number).await.expect("it shakes hands");
+    let mut client = Client::open(target, number).await.expect("the handshake succeeds");
     for _ in 0..SMALL.1 {
         client.echo(200).await.expect("it is answered");
     }

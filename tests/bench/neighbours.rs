@@ -50,18 +50,18 @@ const SERVICE: &str = "[service]\nrequest_timeout = \"1s\"\n";
 
 /// The servers next to the healthy server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
+enum Neighbours {
     Nothing,
     HangAndCrash,
     Killed,
-    LetLive,
+    LeftAlive,
 }
 
 /// A service with a healthy server and its neighbours.
-struct Scene {
-    beside: Beside,
+struct Scenario {
+    neighbours: Neighbours,
     gateway: Process,
-    seen: [Vec<f64>; Measure::ALL.len()],
+    measurements: [Vec<f64>; Measure::ALL.len()],
     _directory: TempDir,
 }
 
@@ -78,40 +78,40 @@ enum Measure {
 }
 
 /// The tasks that call and kill the other servers; aborted on drop.
-struct Others {
+struct NeighbourLoad {
     _tasks: JoinSet<()>,
     n_ended: Arc<AtomicU64>,
     n_kills: Arc<AtomicU64>,
 }
 
 pub(crate) async fn run(args: Args) {
-    let mut scenes: Vec<Scene> = Beside::ALL.into_iter().map(Scene::start).collect();
+    let mut scenarios: Vec<Scenario> = Neighbours::ALL.into_iter().map(Scenario::start).collect();
     let (mut n_ended, mut n_kills) = (0, 0);
     for number in 1..=args.repetitions {
         process::progress(&format!("repetition {number} of {}", args.repetitions));
-        for scene in &mut scenes {
-            let others = scene.measure(Duration::from_secs(args.seconds)).await;
+        for scenario in &mut scenarios {
+            let others = scenario.measure(Duration::from_secs(args.seconds)).await;
             n_kills += others.n_kills.load(Ordering::Relaxed);
-            if scene.beside == Beside::HangAndCrash {
+            if scenario.neighbours == Neighbours::HangAndCrash {
                 n_ended += others.n_ended.load(Ordering::Relaxed);
             }
         }
     }
-    process::print(&render(&scenes, args.repetitions));
+    process::print(&render(&scenarios, args.repetitions));
     process::print(&format!(
         "\n{n_ended} calls to the servers that hang and crash have ended, {n_kills} children were killed\n"
     ));
 }
 
-impl Beside {
-    const ALL: [Self; 4] = [Self::Nothing, Self::HangAndCrash, Self::Killed, Self::LetLive];
+impl Neighbours {
+    const ALL: [Self; 4] = [Self::Nothing, Self::HangAndCrash, Self::Killed, Self::LeftAlive];
 
     fn label(self) -> &'static str {
         match self {
             Self::Nothing => "alone",
-            Self::HangAndCrash => "beside a hang and a crash",
-            Self::Killed => "beside one that is killed",
-            Self::LetLive => "beside that one, let live",
+            Self::HangAndCrash => "with a hanging and a crashing server",
+            Self::Killed => "with a killed server",
+            Self::LeftAlive => "with that server left alive",
         }
     }
 
@@ -125,22 +125,22 @@ impl Beside {
                     .to_owned(),
                 &["hang__echo", "crash__echo"],
             ),
-            Self::Killed | Self::LetLive => {
+            Self::Killed | Self::LeftAlive => {
                 (format!("[servers.victim]\n{child}"), &["victim__echo"])
             }
         }
     }
 }
 
-impl Scene {
-    fn start(beside: Beside) -> Self {
+impl Scenario {
+    fn start(neighbours: Neighbours) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let program = std::env::current_exe().expect("this program has a path");
         let child = format!("command = {program:?}\nargs = [\"child\"]\n\n");
-        let servers = beside.servers(&child).0;
+        let servers = neighbours.servers(&child).0;
         let config = format!("{SERVICE}\n[servers.good]\n{child}{servers}");
         let gateway = rig::service(&directory, &config);
-        Self { beside, gateway, seen: Default::default(), _directory: directory }
+        Self { neighbours, gateway, measurements: Default::default(), _directory: directory }
     }
 
     fn target(&mut self, path: &'static str, tool: &'static str) -> Target {
@@ -148,7 +148,7 @@ impl Scene {
     }
 
     /// Takes all measurements once, and returns the activity of the others meanwhile.
-    async fn measure(&mut self, measured: Duration) -> Others {
+    async fn measure(&mut self, measured: Duration) -> NeighbourLoad {
         let (own, merged) = (self.target("/servers/good", "echo"), self.target("/direct", "echo"));
         // Warms up: connections and first reads are not measured.
         for target in [&own, &merged] {
@@ -164,7 +164,7 @@ impl Scene {
             lists(&merged, warm_up + measured)
         );
         for measure in Measure::ALL {
-            self.seen[measure as usize].push(match measure {
+            self.measurements[measure as usize].push(match measure {
                 Measure::Throughput => sample.throughput(),
                 Measure::P50 => sample.percentile_us(50),
                 Measure::P99 => sample.percentile_us(99),
@@ -178,19 +178,19 @@ impl Scene {
     }
 
     /// Starts clients of the other servers.
-    fn others(&mut self) -> Others {
+    fn others(&mut self) -> NeighbourLoad {
         let (n_ended, n_kills): (Arc<AtomicU64>, Arc<AtomicU64>) = Default::default();
         let mut tasks = JoinSet::new();
-        for tool in self.beside.servers("").1 {
+        for tool in self.neighbours.servers("").1 {
             let target = self.target("/direct", tool);
             for _ in 0..N_OTHERS {
                 tasks.spawn(keep_calling(target.clone(), Arc::clone(&n_ended)));
             }
         }
-        if self.beside == Beside::Killed {
+        if self.neighbours == Neighbours::Killed {
             tasks.spawn(keep_killing(self.gateway.address(), Arc::clone(&n_kills)));
         }
-        Others { _tasks: tasks, n_ended, n_kills }
+        NeighbourLoad { _tasks: tasks, n_ended, n_kills }
     }
 }
 
@@ -210,10 +210,10 @@ impl Measure {
             Self::Throughput => "calls/s",
             Self::P50 => "call, p50, µs",
             Self::P99 => "call, p99, µs",
-            Self::OwnList50 => "its own list, p50, µs",
-            Self::OwnList99 => "its own list, p99, µs",
-            Self::MergedList50 => "the merged list, p50, µs",
-            Self::MergedList99 => "the merged list, p99, µs",
+            Self::OwnList50 => "list of the server, p50, µs",
+            Self::OwnList99 => "list of the server, p99, µs",
+            Self::MergedList50 => "merged list, p50, µs",
+            Self::MergedList99 => "merged list, p99, µs",
         }
     }
 }
@@ -227,7 +227,7 @@ async fn open(target: &Target) -> Client {
 async fn lists(target: &Target, measured: Duration) -> Vec<f64> {
     let mut client = open(target).await;
     let mut latencies = Vec::new();
-    let asking = async {
+    let requesting = async {
         loop {
             let took = client.list().await;
             let took = took.unwrap_or_else(|error| panic!("list of {target:?}: {error}"));
@@ -235,7 +235,7 @@ async fn lists(target: &Target, measured: Duration) -> Vec<f64> {
             time::sleep(PAUSE).await;
         }
     };
-    let _the_time_is_over = time::timeout(measured, asking).await;
+    let _timed_out = time::timeout(measured, requesting).await;
     latencies.sort_by(f64::total_cmp);
     latencies
 }
@@ -273,25 +273,25 @@ async fn keep_killing(service: std::net::SocketAddr, n_kills: Arc<AtomicU64>) {
     }
 }
 
-fn render(scenes: &[Scene], n_repetitions: usize) -> String {
+fn render(scenarios: &[Scenario], n_repetitions: usize) -> String {
     let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut text = format!(
         "Medians of {n_repetitions} interleaved repetitions (lowest–highest) on {n_cores} cores; \
          ratios are medians of the ratios within a repetition.\n\n|"
     );
-    let (alone, others) = scenes.split_first().expect("there are four");
-    text.push_str(&format!(" | {} |", alone.beside.label()));
-    for scene in others {
-        text.push_str(&format!(" {} | ÷ alone |", scene.beside.label()));
+    let (alone, others) = scenarios.split_first().expect("there are four");
+    text.push_str(&format!(" | {} |", alone.neighbours.label()));
+    for scenario in others {
+        text.push_str(&format!(" {} | ÷ alone |", scenario.neighbours.label()));
     }
     text.push_str(&format!("\n|---|---:|{}\n", "---:|---:|".repeat(others.len())));
     for measure in Measure::ALL {
-        let of = |scene: &Scene| scene.seen[measure as usize].clone();
+        let of = |scenario: &Scenario| scenario.measurements[measure as usize].clone();
         text.push_str(&format!("| {} | {} |", measure.label(), cell(&of(alone))));
-        for scene in others {
+        for scenario in others {
             let ratios: Vec<f64> =
-                of(scene).iter().zip(of(alone)).map(|(it, alone)| it / alone).collect();
-            text.push_str(&format!(" {} | {} |", cell(&of(scene)), ratio(&ratios)));
+                of(scenario).iter().zip(of(alone)).map(|(it, alone)| it / alone).collect();
+            text.push_str(&format!(" {} | {} |", cell(&of(scenario)), ratio(&ratios)));
         }
         text.push('\n');
     }

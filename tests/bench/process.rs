@@ -105,6 +105,13 @@ pub(crate) fn timed(arguments: &[&str], socket: &Path) -> Option<Duration> {
     status.success().then(|| start.elapsed())
 }
 
+/// Runs cargo in this project; its messages go to standard error.
+pub(crate) fn run_cargo(arguments: &[&str]) {
+    let mut cargo = command(Path::new(env!("CARGO")));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
+    assert!(cargo.status().expect("cargo starts").success(), "cargo {arguments:?} fails");
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is where the benchmark starts its processes")]
 fn command(program: &Path) -> Command {
     Command::new(program)

@@ -88,7 +88,7 @@ impl Hop {
 
     #[expect(
         clippy::await_holding_invalid_type,
-        reason = "one client connection has one request at a time: nobody else wants the lock"
+        reason = "a client connection has one request at a time, so the lock is free"
     )]
     async fn send(
         &self,

@@ -25,7 +25,7 @@ pub(crate) enum Measure {
 /// All measurements of a run, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    seen: BTreeMap<(Measure, Contestant), Vec<f64>>,
+    measurements: BTreeMap<(Measure, Contestant), Vec<f64>>,
 }
 
 /// The median and the extremes of some numbers.
@@ -61,8 +61,8 @@ impl Measure {
             Self::P99Many => "32 clients, p99, µs",
             Self::Throughput => "32 clients, calls/s",
             Self::Cpu => "32 clients, processor time of the hop per call, µs",
-            Self::P50Medium => "16 KiB there and back, p50, µs",
-            Self::P50Large => "1 MiB there and back, p50, µs",
+            Self::P50Medium => "16 KiB in both directions, p50, µs",
+            Self::P50Large => "1 MiB in both directions, p50, µs",
             Self::ResidentFresh => "resident memory at the start, MiB",
             Self::ResidentLoaded => "resident memory after the load, MiB",
             Self::IdleSession => "memory per idle session, KiB",
@@ -90,7 +90,7 @@ impl Measure {
 impl Report {
     /// Records one measurement.
     pub(crate) fn add(&mut self, measure: Measure, contestant: Contestant, number: f64) {
-        self.seen.entry((measure, contestant)).or_default().push(number);
+        self.measurements.entry((measure, contestant)).or_default().push(number);
     }
 
     /// Returns the table with an introduction.
@@ -142,7 +142,7 @@ impl Report {
         let mut row = String::new();
         let _always_fits = writeln!(
             row,
-            "| 1 client, what the hop adds to p50, µs | | {} | {} | {} | | |",
+            "| 1 client, latency added by the hop, p50, µs | | {} | {} | {} | | |",
             cell(&proxy),
             cell(&gateway),
             ratio(&ratios)
@@ -157,7 +157,7 @@ impl Report {
     }
 
     fn numbers(&self, measure: Measure, contestant: Contestant) -> &[f64] {
-        self.seen.get(&(measure, contestant)).map_or(&[], Vec::as_slice)
+        self.measurements.get(&(measure, contestant)).map_or(&[], Vec::as_slice)
     }
 }
 

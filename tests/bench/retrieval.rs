@@ -52,7 +52,7 @@ fn main() {
     // Cargo appends `--bench`.
     let (ours, others): (Vec<_>, Vec<_>) = std::env::args_os().partition(is_bench);
     if ours.is_empty() && others.len() == 1 {
-        say(format_args!(
+        print_line(format_args!(
             "Run by `cargo bench --bench retrieval`: nothing is measured in a test run."
         ));
         return;
@@ -83,12 +83,12 @@ fn strategies(only: Option<RankingStrategy>) -> Vec<RankingStrategy> {
 }
 
 fn evaluate(tools: &Path, queries: &Path, only: Option<RankingStrategy>) {
-    let set = score::Tools::read(tools);
-    let requests = score::Request::read_all(queries);
-    say(format_args!("{} ({} requests)", queries.display(), requests.len()));
+    let set = score::ToolSet::read(tools);
+    let requests = score::GradedRequest::read_all(queries);
+    print_line(format_args!("{} ({} requests)", queries.display(), requests.len()));
     for strategy in strategies(only) {
         let name = format!("{strategy:?}").to_lowercase();
-        say(format_args!("  {name:8} {}", set.score(&requests, strategy)));
+        print_line(format_args!("  {name:8} {}", set.score(&requests, strategy)));
     }
 }
 
@@ -96,7 +96,10 @@ fn evaluate(tools: &Path, queries: &Path, only: Option<RankingStrategy>) {
 fn measure((n_tools, n_servers): (usize, usize), only: Option<RankingStrategy>) {
     let servers = generated::servers(n_tools, n_servers);
     let bytes: usize = servers.iter().flat_map(|(_, tools)| tools).map(String::len).sum();
-    say(format_args!("{n_tools} tools of {n_servers} servers, {} of definitions", Size(bytes)));
+    print_line(format_args!(
+        "{n_tools} tools of {n_servers} servers, {} of definitions",
+        Size(bytes)
+    ));
     // A first run fills the allocator, which the index must not be charged for.
     drop(SearchIndex::new(&[], &Thesaurus::embedded()));
     let (reading, thesaurus) = timed(|| Thesaurus::read(Thesaurus::EMBEDDED));
@@ -110,13 +113,13 @@ fn measure((n_tools, n_servers): (usize, usize), only: Option<RankingStrategy>) 
     let between = resident();
     let (build, index) = timed(|| SearchIndex::new(&analyzed, &thesaurus));
     let after = resident();
-    say(format_args!("  thesaurus {reading:.1?}"));
-    say(format_args!(
+    print_line(format_args!("  thesaurus {reading:.1?}"));
+    print_line(format_args!(
         "  analysis {analysis:.1?}, which is kept by server: {}",
         Size(between - before)
     ));
-    say(format_args!("  index {build:.1?}: {} more", Size(after.saturating_sub(between))));
-    let requests = score::Request::read_all(Path::new("tests/search/queries.json"));
+    print_line(format_args!("  index {build:.1?}: {} more", Size(after.saturating_sub(between))));
+    let requests = score::GradedRequest::read_all(Path::new("tests/search/queries.json"));
     for strategy in strategies(only) {
         let mut times: Vec<Duration> = requests
             .iter()
@@ -129,7 +132,7 @@ fn measure((n_tools, n_servers): (usize, usize), only: Option<RankingStrategy>) 
         let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
         let name = format!("{strategy:?}").to_lowercase();
         let (p50, p99) = (at(0.5), at(0.99));
-        say(format_args!("  {name:8} search p50 {p50:.1?}, p99 {p99:.1?}"));
+        print_line(format_args!("  {name:8} search p50 {p50:.1?}, p99 {p99:.1?}"));
     }
 }
 
@@ -141,7 +144,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
 
 /// Returns the resident memory of this process, in bytes.
 fn resident() -> usize {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux tells it");
+    let status = fs::read_to_string("/proc/self/status").expect("Linux provides it");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
     kib.expect("a number of KiB") * 1024
@@ -156,7 +159,7 @@ impl fmt::Display for Size {
     }
 }
 
-fn say(line: fmt::Arguments<'_>) {
+fn print_line(line: fmt::Arguments<'_>) {
     // Fails only if the reader is gone.
     writeln!(std::io::stdout(), "{line}").ok();
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The time limit until the service is ready.
-const READY_PATIENCE: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A measured contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -140,7 +140,7 @@ pub(crate) fn service_by(words: &[&OsStr], directory: &TempDir, config: &str) ->
 
 pub(crate) async fn wait_ready(gateway: &mut Process) {
     let address = gateway.address();
-    let deadline = Instant::now() + READY_PATIENCE;
+    let deadline = Instant::now() + READY_TIMEOUT;
     while let Err(error) = client::get(address, "/readyz").await {
         assert!(Instant::now() < deadline, "metamcp is not ready: {error}");
         time::sleep(Duration::from_millis(20)).await;

@@ -23,7 +23,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 
 /// Opens idle sessions at `target` and returns the memory of `pid` per session.
 pub(crate) async fn measure(target: &Target, pid: u32) -> Vec<(Measure, f64)> {
-    let mut seen = Vec::new();
+    let mut measurements = Vec::new();
     let mut wires = Vec::new();
     for _ in 0..N_SHARED_CONNECTIONS {
         wires.push(connect(target.address).await);
@@ -32,7 +32,7 @@ pub(crate) async fn measure(target: &Target, pid: u32) -> Vec<(Measure, f64)> {
     let before = anonymous(pid).await;
     open(&mut wires, target, N_SESSIONS).await;
     let sessions = anonymous(pid).await;
-    seen.push((Measure::IdleSession, each(sessions - before, N_SESSIONS)));
+    measurements.push((Measure::IdleSession, each(sessions - before, N_SESSIONS)));
 
     let mut clients = Vec::new();
     for number in 0..N_CONNECTIONS {
@@ -40,20 +40,20 @@ pub(crate) async fn measure(target: &Target, pid: u32) -> Vec<(Measure, f64)> {
         clients.push(client.unwrap_or_else(|error| panic!("session {number}: {error}")));
     }
     let connections = anonymous(pid).await;
-    seen.push((Measure::IdleConnection, each(connections - sessions, N_CONNECTIONS)));
+    measurements.push((Measure::IdleConnection, each(connections - sessions, N_CONNECTIONS)));
 
     for (number, client) in clients.iter_mut().enumerate() {
         let head = client.listen().await.unwrap_or_else(|error| panic!("stream {number}: {error}"));
         match head.status {
             200 => {}
             // This contestant has no such stream.
-            _ if number == 0 => return seen,
+            _ if number == 0 => return measurements,
             status => panic!("stream {number}: HTTP {status}"),
         }
     }
     let streams = anonymous(pid).await;
-    seen.push((Measure::IdleStream, each(streams - connections, N_CONNECTIONS)));
-    seen
+    measurements.push((Measure::IdleStream, each(streams - connections, N_CONNECTIONS)));
+    measurements
 }
 
 async fn connect(address: SocketAddr) -> Wire {
@@ -63,7 +63,7 @@ async fn connect(address: SocketAddr) -> Wire {
 async fn open(wires: &mut [Wire], target: &Target, n_sessions: usize) {
     for number in 0..n_sessions {
         let n_wires = wires.len();
-        let opened = client::shake_hands(&mut wires[number % n_wires], target).await;
+        let opened = client::perform_handshake(&mut wires[number % n_wires], target).await;
         opened.unwrap_or_else(|error| panic!("session {number}: {error}"));
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     client::{self, CallError, Client, Target},
     process::{self, Process},
     rig,
-    upstream::Cold,
+    upstream::ColdStart,
     usage,
 };
 
@@ -26,8 +26,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 302)]
     seconds: u64,
     /// The state of the upstream at the first wave
-    #[arg(long, value_enum, default_value_t = Cold::Delayed)]
-    cold: Cold,
+    #[arg(long, value_enum, default_value_t = ColdStart::Delayed)]
+    cold: ColdStart,
     /// Have the upstream answer with event streams instead of JSON
     #[arg(long)]
     events: bool,
@@ -42,7 +42,7 @@ const WORK_MS: u64 = 200;
 const WORK_BYTES: usize = 2000;
 const FACTOR_MAX: f64 = 1.5;
 /// The time limit of one client in one wave.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause between connection attempts of a direct client.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -56,7 +56,7 @@ struct Caller {
 }
 
 /// The results of ten callers in one wave.
-struct Side {
+struct WaveOutcome {
     callers: Vec<Caller>,
     latencies: Vec<Duration>,
     errors: Vec<CallError>,
@@ -76,12 +76,13 @@ pub(crate) async fn run(args: Args) -> ExitCode {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (start_ms, address) = (START_MS.to_string(), free_address());
     let mut arguments = vec!["upstream", "--start-delay", &start_ms, "--listen", &address];
-    arguments.extend(["--cold", if args.cold == Cold::Refused { "refused" } else { "delayed" }]);
+    arguments
+        .extend(["--cold", if args.cold == ColdStart::Refused { "refused" } else { "delayed" }]);
     arguments.extend(args.events.then_some("--events"));
     let mut upstream = Process::ourselves("upstream", &arguments);
     let address = match args.cold {
-        Cold::Delayed => upstream.address(),
-        Cold::Refused => address.parse().expect("it is one"),
+        ColdStart::Delayed => upstream.address(),
+        ColdStart::Refused => address.parse().expect("it is one"),
     };
     let mut gateway = rig::serve(&directory, address, "");
     let target = |address| Target { address, path: "/mcp", tool: "sleep" };
@@ -155,18 +156,18 @@ async fn mints(upstream: std::net::SocketAddr) -> u64 {
 }
 
 /// Lets all callers call concurrently.
-async fn wave(callers: Vec<Caller>) -> Side {
+async fn wave(callers: Vec<Caller>) -> WaveOutcome {
     let mut calls = JoinSet::new();
     for mut caller in callers {
         calls.spawn(async move {
             let start = Instant::now();
-            let answered = time::timeout(PATIENCE, caller.call()).await;
+            let answered = time::timeout(TIMEOUT, caller.call()).await;
             let answered =
                 answered.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()));
             (caller, answered.map(|()| start.elapsed()))
         });
     }
-    let mut side = Side { callers: Vec::new(), latencies: Vec::new(), errors: Vec::new() };
+    let mut side = WaveOutcome { callers: Vec::new(), latencies: Vec::new(), errors: Vec::new() };
     for (caller, answered) in calls.join_all().await {
         side.callers.push(caller);
         match answered {
@@ -204,7 +205,7 @@ impl Caller {
     }
 }
 
-impl Side {
+impl WaveOutcome {
     fn n_refused(&self) -> usize {
         self.errors.iter().filter(|error| matches!(error, CallError::Status { .. })).count()
     }

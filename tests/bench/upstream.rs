@@ -51,13 +51,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MS", default_value_t = 0)]
     start_delay: u64,
     /// The behaviour towards clients during the start
-    #[arg(long, value_enum, default_value_t = Cold::Delayed)]
-    cold: Cold,
+    #[arg(long, value_enum, default_value_t = ColdStart::Delayed)]
+    cold: ColdStart,
 }
 
 /// The behaviour towards clients while the upstream starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Cold {
+pub(crate) enum ColdStart {
     /// It listens, and answers late
     Delayed,
     /// It does not listen
@@ -66,7 +66,7 @@ pub(crate) enum Cold {
 
 /// The sessions and counters of the upstream.
 #[derive(Debug, Default)]
-struct Books {
+struct UpstreamState {
     sessions: Mutex<HashSet<String>>,
     mints: AtomicU64,
     calls: AtomicU64,
@@ -84,18 +84,19 @@ type Response = hyper::Response<Body>;
 pub(crate) async fn run(args: Args) {
     let start_delay = Duration::from_millis(args.start_delay);
     let ready_at = Some(Instant::now() + start_delay);
-    if args.cold == Cold::Refused {
+    if args.cold == ColdStart::Refused {
         time::sleep(start_delay).await;
     }
     let listener = TcpListener::bind(args.listen).await.expect("the address is free");
     process::announce(&listener);
-    let books = Arc::new(Books { with_events: args.events, ready_at, ..Books::default() });
+    let state =
+        Arc::new(UpstreamState { with_events: args.events, ready_at, ..UpstreamState::default() });
     let tasks = TaskTracker::new();
     let serve = async {
         while let Ok((stream, _)) = listener.accept().await {
             stream.set_nodelay(true).expect("a TCP socket");
-            let books = Arc::clone(&books);
-            let service = service_fn(move |request| respond(Arc::clone(&books), request));
+            let state = Arc::clone(&state);
+            let service = service_fn(move |request| respond(Arc::clone(&state), request));
             let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             tasks.spawn(async move {
                 let _client_gone = serving.await;
@@ -108,22 +109,25 @@ pub(crate) async fn run(args: Args) {
     }
 }
 
-async fn respond(books: Arc<Books>, request: Request<Incoming>) -> Result<Response, Infallible> {
+async fn respond(
+    state: Arc<UpstreamState>,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
     if request.uri().path() == "/counters" {
-        return Ok(json(StatusCode::OK, books.counters()));
+        return Ok(json(StatusCode::OK, state.counters()));
     }
-    if let Some(ready_at) = books.ready_at {
+    if let Some(ready_at) = state.ready_at {
         time::sleep_until(ready_at).await;
     }
     let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok());
-    let is_known = session.map(|id| books.sessions().contains(id));
+    let is_known = session.map(|id| state.sessions().contains(id));
     match (request.method(), is_known) {
         (_, Some(false)) => {
-            books.unknown.fetch_add(1, Ordering::Relaxed);
+            state.unknown.fetch_add(1, Ordering::Relaxed);
             return Ok(json(StatusCode::NOT_FOUND, r#"{"error":"no such session"}"#.into()));
         }
         (&Method::DELETE, Some(true)) => {
-            books.sessions().remove(session.unwrap_or_default());
+            state.sessions().remove(session.unwrap_or_default());
             return Ok(json(StatusCode::OK, String::new()));
         }
         (&Method::POST, _) => {}
@@ -137,14 +141,14 @@ async fn respond(books: Arc<Books>, request: Request<Incoming>) -> Result<Respon
         Some(Reply::Handshake(answer)) if is_known.is_none() => {
             let id = uuid::Uuid::new_v4().to_string();
             let value = HeaderValue::try_from(&id).expect("hexadecimal digits and dashes");
-            books.sessions().insert(id);
-            books.mints.fetch_add(1, Ordering::Relaxed);
-            let mut response = books.answer(answer);
+            state.sessions().insert(id);
+            state.mints.fetch_add(1, Ordering::Relaxed);
+            let mut response = state.answer(answer);
             response.headers_mut().insert(SESSION, value);
             response
         }
         Some(_) if is_known.is_none() => {
-            books.missing.fetch_add(1, Ordering::Relaxed);
+            state.missing.fetch_add(1, Ordering::Relaxed);
             json(StatusCode::BAD_REQUEST, r#"{"error":"not initialized: no session"}"#.into())
         }
         Some(Reply::Handshake(_)) => {
@@ -152,16 +156,16 @@ async fn respond(books: Arc<Books>, request: Request<Incoming>) -> Result<Respon
         }
         Some(Reply::Nothing) => json(StatusCode::ACCEPTED, String::new()),
         Some(Reply::After(pause, answer)) => {
-            books.calls.fetch_add(1, Ordering::Relaxed);
+            state.calls.fetch_add(1, Ordering::Relaxed);
             if !pause.is_zero() {
                 time::sleep(pause).await;
             }
-            books.answer(answer)
+            state.answer(answer)
         }
     })
 }
 
-impl Books {
+impl UpstreamState {
     fn sessions(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

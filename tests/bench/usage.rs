@@ -29,7 +29,7 @@ pub(crate) fn memory(pid: u32) -> Memory {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let number = line.and_then(|line| line.trim().strip_suffix("kB"));
-        number.and_then(|number| number.trim().parse().ok()).expect("the kernel tells it")
+        number.and_then(|number| number.trim().parse().ok()).expect("the kernel reports it")
     };
     Memory { resident: field("Rss"), anonymous: field("Anonymous") }
 }

@@ -27,7 +27,7 @@ pub(crate) enum ClaudeCode {
 }
 
 impl ClaudeCode {
-    /// Connects.
+    /// Probes the server and connects in the era that it supports.
     pub(crate) async fn connect(http: Client) -> Self {
         let client = Modern::new(http.clone()).named("claude-code").capabilities(capabilities());
         let probe = json!("server-discover-probe-1");
@@ -38,11 +38,11 @@ impl ClaudeCode {
             let listen = Self::listen(&client, &answer["result"]["capabilities"]).await;
             return Self::Modern { client: Box::new(client), listen, n_requests: 0 };
         }
-        Self::shake_hands(http).await
+        Self::connect_legacy(http).await
     }
 
-    /// Connects as it does after a refused probe.
-    pub(crate) async fn shake_hands(http: Client) -> Self {
+    /// Connects as Claude Code does after a refused probe.
+    pub(crate) async fn connect_legacy(http: Client) -> Self {
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities(),
             "clientInfo": { "name": "claude-code", "version": "2.1.329" },
@@ -101,7 +101,7 @@ impl ClaudeCode {
     }
 }
 
-/// Returns its capabilities.
+/// Returns the capabilities that Claude Code declares.
 fn capabilities() -> Value {
     json!({ "roots": { "listChanged": true }, "elicitation": { "form": {}, "url": {} } })
 }

@@ -123,7 +123,7 @@ impl Client {
         self.post(message.to_string()).await
     }
 
-    /// Answers a request of the server; `id` is in the server's notation.
+    /// Answers a request of the server under the server's own `id`.
     pub(crate) async fn respond(&self, id: &Value, result: Value) -> Reply {
         self.post(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()).await
     }
@@ -209,7 +209,7 @@ pub(crate) fn running<T: Send + 'static>(
 }
 
 impl<T: 'static> Running<T> {
-    /// Waits for its end.
+    /// Waits for the end of the request and returns its result.
     pub(crate) async fn end(mut self) -> T {
         let joined = tokio::time::timeout(DEADLINE, self.0.join_next()).await;
         joined.expect("it ends in time").expect("it is one task").expect("it does not panic")

@@ -31,8 +31,8 @@ pub(crate) struct Daemon {
     // Declared before the directory, which contains its socket.
     notices: Notices,
     directory: TempDir,
-    /// The data for a restart, if the sockets are kept.
-    again: Option<(Start, Sockets)>,
+    /// The options and the sockets for a restart, if the sockets are kept.
+    restart_data: Option<(Start, Sockets)>,
 }
 
 /// The options for the start of a daemon.
@@ -48,7 +48,7 @@ pub(crate) struct Start {
     descriptors: Option<(u32, u32)>,
 }
 
-/// The sockets that a manager passes.
+/// The sockets that a service manager passes.
 struct Sockets {
     http: OwnedFd,
     control: OwnedFd,
@@ -86,13 +86,13 @@ impl Start {
         self
     }
 
-    /// Starts it without `--config`.
+    /// Starts the service without `--config`.
     pub(crate) fn without_file(mut self) -> Self {
         self.without_file = true;
         self
     }
 
-    /// Limits the number of its open descriptors.
+    /// Limits the number of open descriptors of the service.
     pub(crate) fn descriptors(mut self, soft: u32, hard: u32) -> Self {
         self.descriptors = Some((soft, hard));
         self
@@ -116,8 +116,8 @@ impl Start {
         let sockets = Sockets { http: http.into(), control: control.into() };
         let kept = self.keeps_sockets.then(|| sockets.copy());
         let process = self.launch(directory.path(), sockets);
-        let again = kept.map(|sockets| (self, sockets));
-        Daemon { process, directory, address, notices, again }
+        let restart_data = kept.map(|sockets| (self, sockets));
+        Daemon { process, directory, address, notices, restart_data }
     }
 
     fn launch(&self, directory: &Path, sockets: Sockets) -> Child {
@@ -199,16 +199,20 @@ impl Daemon {
 
     /// Waits for a notice to the service manager, and returns all notices so far.
     #[track_caller]
-    pub(crate) fn wait_notice(&mut self, what: &str, is_it: impl Fn(&str) -> bool) -> Vec<String> {
+    pub(crate) fn wait_notice(
+        &mut self,
+        name: &str,
+        is_expected: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            if let Some(notices) = self.notices.wait(&is_it) {
+            if let Some(notices) = self.notices.wait(&is_expected) {
                 return notices;
             }
             let exited = self.process.try_wait().expect("it can be waited for");
             assert!(
                 exited.is_none() && Instant::now() < deadline,
-                "no notice {what} from a service that is {exited:?}\n{}",
+                "no notice `{name}`; the exit status of the service is {exited:?}\n{}",
                 self.log()
             );
         }
@@ -290,7 +294,7 @@ impl Daemon {
     pub(crate) fn wait_refused(&self) {
         let deadline = Instant::now() + DEADLINE;
         while TcpStream::connect(self.address).is_ok() {
-            assert!(Instant::now() < deadline, "connections are accepted still\n{}", self.log());
+            assert!(Instant::now() < deadline, "connections are still accepted\n{}", self.log());
             std::thread::yield_now();
         }
     }
@@ -299,14 +303,14 @@ impl Daemon {
     #[track_caller]
     pub(crate) fn wait_exit(&mut self) -> ExitStatus {
         exit_in_time(&mut self.process)
-            .unwrap_or_else(|| panic!("the service does not end\n{}", self.log()))
+            .unwrap_or_else(|| panic!("the service does not exit\n{}", self.log()))
     }
 
-    /// Restarts the ended service on its sockets, as a manager does on a connection.
-    pub(crate) fn start_again(&mut self) {
+    /// Restarts the ended service on its sockets, as a service manager does for a connection.
+    pub(crate) fn restart(&mut self) {
         let ended = self.process.try_wait().expect("it can be waited for");
-        assert!(ended.is_some(), "it runs still");
-        let (start, sockets) = self.again.as_ref().expect("its sockets are kept");
+        assert!(ended.is_some(), "the service is still running");
+        let (start, sockets) = self.restart_data.as_ref().expect("its sockets are kept");
         self.process = start.launch(self.directory.path(), sockets.copy());
     }
 
@@ -346,7 +350,7 @@ impl Drop for Daemon {
     }
 }
 
-/// The manager's end of `NOTIFY_SOCKET`.
+/// The service manager's end of `NOTIFY_SOCKET`.
 struct Notices {
     received: Arc<(Mutex<Vec<String>>, Condvar)>,
     path: PathBuf,
@@ -377,15 +381,15 @@ impl Notices {
     }
 
     /// Waits briefly for a notice, and returns all notices if it arrived.
-    fn wait(&self, is_it: &impl Fn(&str) -> bool) -> Option<Vec<String>> {
-        let has_come = |notices: &Vec<String>| notices.iter().any(|notice| is_it(notice));
+    fn wait(&self, is_expected: &impl Fn(&str) -> bool) -> Option<Vec<String>> {
+        let has_arrived = |notices: &Vec<String>| notices.iter().any(|notice| is_expected(notice));
         let notices = self.received.0.lock().expect("not poisoned");
         let (notices, _) = self
             .received
             .1
-            .wait_timeout_while(notices, Duration::from_millis(100), |all| !has_come(all))
+            .wait_timeout_while(notices, Duration::from_millis(100), |all| !has_arrived(all))
             .expect("not poisoned");
-        has_come(&notices).then(|| notices.clone())
+        has_arrived(&notices).then(|| notices.clone())
     }
 
     fn since(&self, n_before: usize) -> Vec<String> {
@@ -399,8 +403,8 @@ impl Notices {
 
 impl Drop for Notices {
     fn drop(&mut self) {
-        let told = UnixDatagram::unbound().and_then(|sender| sender.send_to(QUIT, &self.path));
-        if let (Ok(_), Some(reader)) = (told, self.reader.take()) {
+        let sent = UnixDatagram::unbound().and_then(|sender| sender.send_to(QUIT, &self.path));
+        if let (Ok(_), Some(reader)) = (sent, self.reader.take()) {
             reader.join().ok();
         }
     }

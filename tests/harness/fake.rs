@@ -57,7 +57,7 @@ impl Fakes {
         events(&self.path(&format!("{name}.log")))
     }
 
-    /// Returns the number of such events logged by the processes of a server.
+    /// Returns the number of events of this kind in the logs of the processes of a server.
     pub(crate) fn n_events(&self, name: &str, event: &str) -> usize {
         self.events(name).iter().filter(|line| line["event"] == event).count()
     }
@@ -117,9 +117,9 @@ impl Upstream {
             .expect("the fake starts");
         let mut line = String::new();
         let stdout = process.stdout.take().expect("piped");
-        BufReader::new(stdout).read_line(&mut line).expect("it tells its address");
-        let told: Value = serde_json::from_str(&line).expect(&line);
-        let address = |name: &str| told[name].as_str().expect("an address").to_owned();
+        BufReader::new(stdout).read_line(&mut line).expect("it prints its addresses");
+        let printed: Value = serde_json::from_str(&line).expect(&line);
+        let address = |name: &str| printed[name].as_str().expect("an address").to_owned();
         Self { process, url: address("listening"), control: Client::new(address("control")) }
     }
 
@@ -128,7 +128,7 @@ impl Upstream {
         Client::new(self.url.clone())
     }
 
-    /// Returns the port, for a replacement on it: `--port`.
+    /// Returns the port, on which a replacement can start with `--port`.
     pub(crate) fn port(&self) -> String {
         self.url.rsplit([':', '/']).nth(1).expect("a port").to_owned()
     }
@@ -138,7 +138,7 @@ impl Upstream {
         format!("[servers.{name}]\nurl = {:?}\n{more}\n", self.url)
     }
 
-    /// Uses a control route, which works even while the upstream does not listen.
+    /// Requests a control route, which works even while the upstream does not listen.
     pub(crate) async fn control(&self, route: &str) -> Reply {
         self.control_with(route, "").await
     }

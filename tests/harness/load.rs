@@ -9,7 +9,7 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use super::DEADLINE;
 
-/// Active clients; aborted on drop.
+/// Clients that send requests until stopped; aborted on drop.
 pub(crate) struct Load<T> {
     workers: JoinSet<Vec<T>>,
     is_over: Arc<AtomicBool>,
@@ -49,11 +49,11 @@ impl<T: Send + 'static> Load<T> {
     }
 
     /// Waits until each client has received `n_answers` more.
-    pub(crate) async fn goes_on(&self, n_answers: usize) {
-        self.progress.goes_on(n_answers).await;
+    pub(crate) async fn wait_for_answers(&self, n_answers: usize) {
+        self.progress.wait_for_answers(n_answers).await;
     }
 
-    /// Ends the work and returns the answers of each client, in order.
+    /// Stops the clients and returns the answers of each one, in order.
     pub(crate) async fn end(mut self) -> Vec<T> {
         self.is_over.store(true, Ordering::Relaxed);
         let mut answers = Vec::new();
@@ -75,7 +75,7 @@ impl Progress {
     }
 
     /// Waits until each client has received `n_answers` more.
-    pub(crate) async fn goes_on(&self, n_answers: usize) {
+    pub(crate) async fn wait_for_answers(&self, n_answers: usize) {
         let counts = || self.n_done.iter().map(|n_done| n_done.load(Ordering::Relaxed));
         let wanted: Vec<usize> = counts().map(|n_done| n_done + n_answers).collect();
         let waiting = async {
@@ -88,7 +88,7 @@ impl Progress {
             }
         };
         let waited = tokio::time::timeout(DEADLINE, waiting).await;
-        assert!(waited.is_ok(), "every client goes on: {self:?}");
+        assert!(waited.is_ok(), "every client receives answers: {self:?}");
     }
 
     /// Records one more answer of a client.

@@ -1,28 +1,28 @@
-//! The tools to test the real program: a daemon on inherited sockets, clients, the fake.
+//! The test harness: the real program on inherited sockets, clients, and servers under control of
+//! the test.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "tests start the program itself; each guard reaps what it started"
 )]
 
-pub(crate) mod canned;
 pub(crate) mod claude_code;
 pub(crate) mod client;
 pub(crate) mod daemon;
-pub(crate) mod dice;
+pub(crate) mod era_client;
 pub(crate) mod fake;
+pub(crate) mod fake_stdio;
 pub(crate) mod load;
-pub(crate) mod meta;
+pub(crate) mod meta_client;
 pub(crate) mod modern;
-
-pub(crate) mod mutant;
+pub(crate) mod mutated_request;
 pub(crate) mod operator;
-pub(crate) mod peer;
-pub(crate) mod pipe;
-pub(crate) mod scripted;
-pub(crate) mod slow;
+pub(crate) mod random;
+pub(crate) mod scripted_upstream;
+pub(crate) mod slow_reader;
 pub(crate) mod stdio;
 pub(crate) mod stream;
+pub(crate) mod stub_upstream;
 pub(crate) mod terminal;
 pub(crate) mod tls;
 pub(crate) mod unit;

@@ -24,7 +24,7 @@ pub(crate) struct Modern {
     info: Value,
     level: Option<&'static str>,
     /// The arguments repeated in headers: the name of the header and their JSON pointer.
-    mirrored: Vec<(&'static str, &'static str)>,
+    param_headers: Vec<(&'static str, &'static str)>,
 }
 
 impl Modern {
@@ -36,7 +36,7 @@ impl Modern {
             capabilities: json!({}),
             info: json!({ "name": "test", "version": "1" }),
             level: None,
-            mirrored: Vec::new(),
+            param_headers: Vec::new(),
         }
     }
 
@@ -61,8 +61,8 @@ impl Modern {
     }
 
     /// Repeats an argument in the header `Mcp-Param-{name}`.
-    pub(crate) fn mirror(mut self, name: &'static str, pointer: &'static str) -> Self {
-        self.mirrored.push((name, pointer));
+    pub(crate) fn param_header(mut self, name: &'static str, pointer: &'static str) -> Self {
+        self.param_headers.push((name, pointer));
         self
     }
 
@@ -92,7 +92,7 @@ impl Modern {
             _ => None,
         };
         headers.extend(name.map(|name| ("mcp-name".into(), encoded(name))));
-        for (name, pointer) in &self.mirrored {
+        for (name, pointer) in &self.param_headers {
             let text = match params["arguments"].pointer(pointer) {
                 None | Some(Value::Null) => continue,
                 Some(Value::String(text)) => text.clone(),
@@ -156,9 +156,10 @@ impl Modern {
         }
     }
 
-    /// Calls a tool and returns the last answer; `answer` gets the key and the request of each
-    /// question meanwhile.
-    pub(crate) async fn settle(
+    /// Calls a tool and answers its questions until it completes; returns the last answer.
+    ///
+    /// `answer` receives the key and the request of each question.
+    pub(crate) async fn call_with_answers(
         &self,
         name: &str,
         arguments: Value,
@@ -171,13 +172,13 @@ impl Modern {
             n_rounds += 1;
             let retry = retry(&params, &replied["result"], &mut answer);
             replied = self.request(json!(n_rounds), "tools/call", retry).await.answer();
-            assert!(n_rounds < 8, "it asks and asks: {replied}");
+            assert!(n_rounds < 8, "too many rounds of questions: {replied}");
         }
         replied
     }
 }
 
-/// Returns the parameters of a repeated request, with answers to the questions.
+/// Returns the parameters of the repeated request, with the answers to the questions.
 pub(crate) fn retry(
     params: &Value,
     asked: &Value,
@@ -210,12 +211,12 @@ pub(crate) fn subscription(message: &Value) -> &Value {
     &body["_meta"][key("subscriptionId")]
 }
 
-/// Returns the status and the code of the error.
+/// Returns the HTTP status and the code of the error.
 pub(crate) fn refusal(reply: &Reply) -> (StatusCode, Option<i64>) {
     (reply.status, reply.answer()["error"]["code"].as_i64())
 }
 
-/// Returns a value in the form of a header.
+/// Returns a value encoded for a header.
 fn encoded(value: &str) -> String {
     let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && value.trim() == value

@@ -14,15 +14,15 @@ use tokio::{
 
 use super::{DEADLINE, daemon::Daemon};
 
-/// One connection.
+/// A connection to the control socket.
 pub(crate) struct Operator {
     reader: BufReader<OwnedReadHalf>,
     writer: Option<OwnedWriteHalf>,
-    n_asked: u64,
+    n_requests: u64,
 }
 
 impl Operator {
-    /// Connects to the service.
+    /// Connects to the control socket of the service.
     pub(crate) async fn at(daemon: &Daemon) -> Self {
         Self::connect(&daemon.control()).await
     }
@@ -31,14 +31,14 @@ impl Operator {
     pub(crate) async fn connect(path: &Path) -> Self {
         let stream = UnixStream::connect(path).await.expect("connected");
         let (reader, writer) = stream.into_split();
-        Self { reader: BufReader::new(reader), writer: Some(writer), n_asked: 0 }
+        Self { reader: BufReader::new(reader), writer: Some(writer), n_requests: 0 }
     }
 
     /// Sends raw bytes.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        let writer = self.writer.as_mut().expect("more can be said");
+        let writer = self.writer.as_mut().expect("the writing side is open");
         let writing = writer.write_all(bytes.as_ref());
-        timeout(DEADLINE, writing).await.expect("taken in time").expect("written");
+        timeout(DEADLINE, writing).await.expect("accepted in time").expect("written");
     }
 
     /// Sends a request with this id.
@@ -50,11 +50,11 @@ impl Operator {
     /// Returns whether the service has closed the connection, without reading from it.
     pub(crate) async fn is_cut_off(&mut self) -> bool {
         // An empty line between messages is ignored.
-        self.writer.as_mut().expect("more can be said").write_all(b"\n").await.is_err()
+        self.writer.as_mut().expect("the writing side is open").write_all(b"\n").await.is_err()
     }
 
     /// Closes the sending side.
-    pub(crate) fn hush(&mut self) {
+    pub(crate) fn close_writing(&mut self) {
         self.writer = None;
     }
 
@@ -62,7 +62,7 @@ impl Operator {
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         let reading = self.reader.read_line(&mut line);
-        let read = timeout(DEADLINE, reading).await.expect("something in time");
+        let read = timeout(DEADLINE, reading).await.expect("a line in time");
         match read {
             Ok(0) | Err(_) => None,
             Ok(_) => Some(serde_json::from_str(&line).expect("each line is JSON")),
@@ -80,8 +80,8 @@ impl Operator {
 
     /// Sends a request and returns the whole answer, which must be the next message.
     pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.n_asked += 1;
-        let id = json!(format!("ask-{}", self.n_asked));
+        self.n_requests += 1;
+        let id = json!(format!("ask-{}", self.n_requests));
         self.request(id.clone(), method, params).await;
         let answer = self.next().await.expect("an answer");
         assert_eq!(answer["id"], id, "{answer}");

@@ -16,15 +16,15 @@ use super::{
     daemon::{Daemon, PROGRAM},
 };
 
-/// The client's end and the process; ended on drop.
-pub(crate) struct Piped {
+/// The client's end of the pipes, and the process; killed on drop.
+pub(crate) struct StdioClient {
     process: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
-    complaints: ChildStderr,
+    stderr: ChildStderr,
 }
 
-impl Piped {
+impl StdioClient {
     /// Starts a bridge to a service, with these options.
     pub(crate) fn to(daemon: &Daemon, options: &[&str]) -> Self {
         let socket = daemon.control().display().to_string();
@@ -41,8 +41,8 @@ impl Piped {
         let mut process = piped(arguments, environment).spawn().expect("the program starts");
         let input = process.stdin.take().expect("piped");
         let output = BufReader::new(process.stdout.take().expect("piped")).lines();
-        let complaints = process.stderr.take().expect("piped");
-        Self { process, input, output, complaints }
+        let stderr = process.stderr.take().expect("piped");
+        Self { process, input, output, stderr }
     }
 
     /// Performs the handshake.
@@ -85,7 +85,10 @@ impl Piped {
         let line = tokio::time::timeout(DEADLINE, self.output.next_line()).await;
         let line = line.expect("a line in time").expect("readable")?;
         let message: Value = serde_json::from_str(&line).expect(&line);
-        assert!(message.is_array() || message["jsonrpc"] == "2.0", "only MCP: {line}");
+        assert!(
+            message.is_array() || message["jsonrpc"] == "2.0",
+            "standard output carries only MCP: {line}"
+        );
         Some(message)
     }
 
@@ -94,9 +97,9 @@ impl Piped {
         match self.next().await {
             Some(message) => message,
             None => {
-                let mut complaints = String::new();
-                self.complaints.read_to_string(&mut complaints).await.expect("readable");
-                panic!("it has ended: {complaints}");
+                let mut stderr = String::new();
+                self.stderr.read_to_string(&mut stderr).await.expect("readable");
+                panic!("the program has exited: {stderr}");
             }
         }
     }
@@ -117,9 +120,9 @@ impl Piped {
         self.process.id().expect("it runs")
     }
 
-    /// Closes its input, and returns its last messages, its standard error and its exit status.
+    /// Closes standard input, and returns the last messages, standard error and the exit status.
     pub(crate) async fn close(self) -> (Vec<Value>, String, ExitStatus) {
-        let Self { mut process, input, mut output, mut complaints } = self;
+        let Self { mut process, input, mut output, mut stderr } = self;
         drop(input);
         let ending = async {
             let mut rest = Vec::new();
@@ -127,7 +130,7 @@ impl Piped {
                 rest.push(serde_json::from_str(&line).expect(&line));
             }
             let mut text = String::new();
-            complaints.read_to_string(&mut text).await.expect("readable");
+            stderr.read_to_string(&mut text).await.expect("readable");
             (rest, text, process.wait().await.expect("it is waited for"))
         };
         tokio::time::timeout(DEADLINE, ending).await.expect("it ends in time")

@@ -36,7 +36,7 @@ pub(crate) struct EventStream {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     body: Incoming,
-    /// The answer is one whole message instead of a stream, and is read as one event.
+    /// The answer is one JSON message instead of a stream; it is read as one event.
     is_plain: bool,
     buffer: Vec<u8>,
     end: Option<End>,
@@ -74,7 +74,7 @@ impl Client {
 }
 
 impl EventStream {
-    /// Reads an answer from its head on.
+    /// Returns the stream of an answer whose head has arrived.
     pub(crate) fn new(response: Response<Incoming>) -> Self {
         let (head, body) = response.into_parts();
         let content_type = head.headers.get("content-type");
@@ -107,7 +107,7 @@ impl EventStream {
                 return is_message.then(|| Event { data: Some(data), ..Event::default() });
             }
             let frame = tokio::time::timeout(DEADLINE, self.body.frame()).await;
-            match frame.expect("something comes in time") {
+            match frame.expect("a frame in time") {
                 Some(Ok(frame)) => self.buffer.extend(frame.into_data().unwrap_or_default()),
                 Some(Err(_)) => self.end = Some(End::Cut),
                 None => self.end = Some(End::Whole),

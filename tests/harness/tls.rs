@@ -34,13 +34,13 @@ use super::{
 /// A certificate authority with one intermediate issuer, as public ones have.
 pub(crate) struct Authority {
     root: CertificateDer<'static>,
-    between: CertificateDer<'static>,
+    intermediate: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
     directory: TempDir,
 }
 
-/// A certificate in the form that operators get.
-pub(crate) struct Issued {
+/// A certificate and its key, as PEM files.
+pub(crate) struct IssuedCertificate {
     certificate: CertificateDer<'static>,
     pub(crate) chain: String,
     pub(crate) key: String,
@@ -66,24 +66,26 @@ impl Authority {
     pub(crate) fn new() -> Self {
         let (root_key, root) = (KeyPair::generate().expect("a key"), issuer_named("root"));
         let certificate = root.self_signed(&root_key).expect("it signs itself");
-        let (key, between) = (KeyPair::generate().expect("a key"), issuer_named("between"));
-        let signed = between.signed_by(&key, &Issuer::new(root, root_key)).expect("it is signed");
+        let (key, intermediate) =
+            (KeyPair::generate().expect("a key"), issuer_named("intermediate"));
+        let signed =
+            intermediate.signed_by(&key, &Issuer::new(root, root_key)).expect("it is signed");
         Self {
             root: certificate.der().clone(),
-            between: signed.der().clone(),
-            issuer: Issuer::new(between, key),
+            intermediate: signed.der().clone(),
+            issuer: Issuer::new(intermediate, key),
             directory: tempfile::tempdir().expect("a directory"),
         }
     }
 
     /// Issues a certificate for this host, each time with a new key.
-    pub(crate) fn issue(&self) -> Issued {
+    pub(crate) fn issue(&self) -> IssuedCertificate {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let params = CertificateParams::new(names).expect("good names");
         let key = KeyPair::generate().expect("a key");
         let signed = params.signed_by(&key, &self.issuer).expect("it is signed");
-        let certificates = [signed.der(), &self.between];
-        Issued {
+        let certificates = [signed.der(), &self.intermediate];
+        IssuedCertificate {
             certificate: signed.der().clone(),
             chain: certificates.map(|one| pem("CERTIFICATE", one)).concat(),
             key: pem("PRIVATE KEY", key.serialized_der()),
@@ -96,13 +98,13 @@ impl Authority {
     }
 
     /// Writes `chain.pem` and `key.pem`, replacing existing files.
-    pub(crate) fn write(&self, issued: &Issued) {
+    pub(crate) fn write(&self, issued: &IssuedCertificate) {
         fs::write(self.path("chain.pem"), &issued.chain).expect("written");
         fs::write(self.path("key.pem"), &issued.key).expect("written");
     }
 
     /// Issues and writes a certificate, and returns the table that configures it.
-    pub(crate) fn listen(&self, more: &str) -> (Issued, String) {
+    pub(crate) fn listen(&self, more: &str) -> (IssuedCertificate, String) {
         let issued = self.issue();
         self.write(&issued);
         let (chain, key) = (self.path("chain.pem"), self.path("key.pem"));
@@ -125,49 +127,49 @@ impl Authority {
     }
 
     /// Connects with TLS 1.3.
-    pub(crate) async fn connect(&self, address: SocketAddr) -> Connection {
+    pub(crate) async fn connect(&self, address: SocketAddr) -> TlsConnection {
         let stream = TcpStream::connect(address).await.expect("a connection");
-        self.shake_hands(stream, &TLS13, &["h2", "http/1.1"]).await
+        self.handshake(stream, &TLS13, &["h2", "http/1.1"]).await
     }
 
     /// Connects with TLS 1.3 and a small receive buffer.
-    pub(crate) async fn connect_slow(&self, address: SocketAddr) -> Connection {
+    pub(crate) async fn connect_slow(&self, address: SocketAddr) -> TlsConnection {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(4096).expect("it takes a size");
         let stream = socket.connect(address).await.expect("a connection");
-        self.shake_hands(stream, &TLS13, &[]).await
+        self.handshake(stream, &TLS13, &[]).await
     }
 
     /// Connects with TLS 1.2 only.
-    pub(crate) async fn connect_1_2(&self, address: SocketAddr) -> Connection {
+    pub(crate) async fn connect_1_2(&self, address: SocketAddr) -> TlsConnection {
         let stream = TcpStream::connect(address).await.expect("a connection");
-        self.shake_hands(stream, &TLS12, &[]).await
+        self.handshake(stream, &TLS12, &[]).await
     }
 
-    async fn shake_hands(
+    async fn handshake(
         &self,
         stream: TcpStream,
         version: &'static SupportedProtocolVersion,
         alpn: &[&str],
-    ) -> Connection {
+    ) -> TlsConnection {
         let name = ServerName::try_from("localhost").expect("a name");
-        let shaking = self.connector(version, alpn).connect(name, stream);
-        let stream = tokio::time::timeout(DEADLINE, shaking).await.expect("in time");
+        let connecting = self.connector(version, alpn).connect(name, stream);
+        let stream = tokio::time::timeout(DEADLINE, connecting).await.expect("in time");
         let stream = stream.expect("the certificate is good");
         let (_, session) = stream.get_ref();
         let version = session.protocol_version();
         let alpn = session.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned());
-        let certificates = session.peer_certificates().expect("it was shown one");
+        let certificates = session.peer_certificates().expect("the server presented one");
         let certificate = certificates[0].clone();
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.expect("a connection");
         let driver = running(async move { connection.await.map_err(|error| error.to_string()) });
-        Connection { sender, version, alpn, certificate, driver }
+        TlsConnection { sender, version, alpn, certificate, driver }
     }
 }
 
 /// A TLS connection.
-pub(crate) struct Connection {
+pub(crate) struct TlsConnection {
     sender: SendRequest<Full<Bytes>>,
     pub(crate) version: Option<ProtocolVersion>,
     pub(crate) alpn: Option<String>,
@@ -175,9 +177,9 @@ pub(crate) struct Connection {
     driver: Running<Result<(), String>>,
 }
 
-impl Connection {
+impl TlsConnection {
     /// Returns whether the server presented this certificate.
-    pub(crate) fn saw(&self, issued: &Issued) -> bool {
+    pub(crate) fn was_shown(&self, issued: &IssuedCertificate) -> bool {
         self.certificate == issued.certificate
     }
 

@@ -1,4 +1,4 @@
-//! A socket unit with `Accept=yes`, as systemd would run it: one fake per connection.
+//! A socket unit with `Accept=yes`, as systemd runs it: one fake per connection.
 
 use std::{
     fs,
@@ -14,15 +14,15 @@ use std::{
 
 use super::fake::{Fakes, program};
 
-/// A socket that starts a fake per connection; all are ended and reaped on drop.
+/// A socket that starts a fake per connection; all are killed and reaped on drop.
 pub(crate) struct SocketUnit {
     socket: PathBuf,
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<Instances>>,
     acceptor: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct Instances {
     instances: Vec<Child>,
     is_stopped: bool,
 }
@@ -45,7 +45,7 @@ impl SocketUnit {
         listener: UnixListener,
     ) -> Self {
         let socket = fakes.path(&format!("{name}.sock"));
-        let shared = Arc::<Mutex<Shared>>::default();
+        let shared = Arc::<Mutex<Instances>>::default();
         let log = fakes.path(&format!("{name}.log"));
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         let accepting = Arc::clone(&shared);

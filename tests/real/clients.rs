@@ -55,12 +55,12 @@ const CLIENTS: [Client; 5] = [
     },
 ];
 
-const N_PLACES: usize = 7;
+const N_CASES: usize = 7;
 
-/// A path with its servers and the plan for it. A new kind of view needs another entry.
-struct Place {
+/// A path with its servers and the plan for it. A new kind of view needs another case.
+struct PathCase {
     path: &'static str,
-    what: &'static str,
+    description: &'static str,
     tools: Value,
     calls: Value,
     /// A tool that reports progress, if there is one.
@@ -69,7 +69,7 @@ struct Place {
     asks: Value,
 }
 
-fn places(servers: &Installed) -> [Place; N_PLACES] {
+fn path_cases(servers: &Installed) -> [PathCase; N_CASES] {
     let repository = json!({ "repo_path": servers.path("repository") });
     let echo = |tool: &str| json!({ "tool": tool, "arguments": { "message": "{value}" }, "expect": "Echo: {value}" });
     let log =
@@ -81,7 +81,7 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
     let steps = |tool: &str| json!({ "tool": tool, "arguments": { "steps": "{steps}" }, "total": "{steps}" });
     let name = |tool: &str| json!({ "tool": tool, "expect": "Name: {value}" });
     let ask = |tool: &str| json!({ "tool": tool, "arguments": { "method": "elicitation/create" }, "expect": "{value}" });
-    // The same call through metamcp's own tool, with the target in its arguments.
+    // The same call through a meta tool, with the target in its arguments.
     let through = |server: &str, mut asked: Value| {
         let args = asked.get("arguments").cloned().unwrap_or_else(|| json!({}));
         asked["arguments"] = json!({ "server": server, "tool": asked["tool"], "args": args });
@@ -90,49 +90,49 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
     };
     let discover = |query: &str, expect: &str| json!({ "tool": "mcp_discover", "arguments": { "query": query }, "expect": expect });
     [
-        Place {
+        PathCase {
             path: "/servers/everything",
-            what: "a legacy server",
+            description: "a legacy server",
             tools: json!(["echo", "get-sum"]),
             calls: json!([echo("echo")]),
             progress: Some(work("trigger-long-running-operation")),
             asks: json!([name("trigger-elicitation-request")]),
         },
-        Place {
+        PathCase {
             path: "/servers/git",
-            what: "a modern server",
+            description: "a modern server",
             tools: json!(["git_log", "git_status"]),
             calls: json!([log("git_log")]),
             progress: None,
             asks: json!([]),
         },
-        Place {
+        PathCase {
             path: "/servers/time",
-            what: "another modern server",
+            description: "another modern server",
             tools: json!(["get_current_time", "convert_time"]),
             calls: json!([time("get_current_time")]),
             progress: None,
             asks: json!([]),
         },
-        Place {
+        PathCase {
             path: "/servers/pipe",
-            what: "a modern server that asks",
+            description: "a modern server that asks",
             tools: json!(["ask", "echo"]),
             calls: json!([fake("echo")]),
             progress: Some(steps("progress")),
             asks: json!([ask("ask")]),
         },
-        Place {
+        PathCase {
             path: "/servers/http",
-            what: "a modern server that asks, over HTTP",
+            description: "a modern server that asks, over HTTP",
             tools: json!(["ask", "echo"]),
             calls: json!([fake("echo")]),
             progress: Some(steps("progress")),
             asks: json!([ask("ask")]),
         },
-        Place {
+        PathCase {
             path: "/",
-            what: "all servers, merged",
+            description: "all servers, merged",
             tools: json!([
                 "everything__echo",
                 "git__git_log",
@@ -153,9 +153,9 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
                 ask("http__ask"),
             ]),
         },
-        Place {
+        PathCase {
             path: "/meta",
-            what: "all servers, behind a few tools",
+            description: "all servers, behind a few tools",
             tools: json!(["mcp_discover", "mcp_provision", "mcp_call"]),
             calls: json!([
                 discover("commits of a repository", "git_log"),
@@ -174,7 +174,7 @@ fn places(servers: &Installed) -> [Place; N_PLACES] {
     ]
 }
 
-/// Returns the call of a tool of metamcp, which reports its start before the server reports.
+/// Returns the call of a meta tool, which reports its start before the server reports progress.
 fn started(mut call: Value) -> Value {
     call["first"] = json!([[0, 1]]);
     call
@@ -186,15 +186,13 @@ fn every_client_in_every_era_is_served_at_every_path() {
     let (fakes, upstream) = (Fakes::new(), Upstream::start(&MODERN));
     let metamcp = Daemon::with(config(&servers, &fakes, &upstream)).ready();
 
-    let visits = places(&servers).into_iter().flat_map(|place| place.visited(&servers, &metamcp));
+    let visits =
+        path_cases(&servers).into_iter().flat_map(|case| case.visit_all(&servers, &metamcp));
     let rows: Vec<String> = visits.collect();
 
     let table = rows.join("\n");
-    assert!(rows.iter().all(|row| row.ends_with(WELL)), "{table}");
-    assert_eq!(
-        rows.len(),
-        N_PLACES * CLIENTS.iter().map(|client| client.eras.len()).sum::<usize>()
-    );
+    assert!(rows.iter().all(|row| row.ends_with(SERVED)), "{table}");
+    assert_eq!(rows.len(), N_CASES * CLIENTS.iter().map(|client| client.eras.len()).sum::<usize>());
     for status in statuses(&metamcp) {
         let era = if status["name"] == "everything" { "legacy" } else { "modern" };
         assert_eq!(status["era"], era, "{status:#}");
@@ -203,7 +201,7 @@ fn every_client_in_every_era_is_served_at_every_path() {
 }
 
 /// The ending of a successful row.
-const WELL: &str = "are served";
+const SERVED: &str = "are served";
 
 const MODERN: [&str; 2] = ["--era", "modern"];
 
@@ -225,18 +223,18 @@ fn config(servers: &Installed, fakes: &Fakes, upstream: &Upstream) -> String {
     [real, fakes.server("pipe", &MODERN) + prewarm, upstream.server("http", prewarm)].join("\n")
 }
 
-impl Place {
+impl PathCase {
     /// Lets each client connect in all its eras concurrently, one client after the other; returns a
     /// sentence per visit.
-    fn visited(&self, servers: &Installed, metamcp: &Daemon) -> Vec<String> {
+    fn visit_all(&self, servers: &Installed, metamcp: &Daemon) -> Vec<String> {
         let visit = |client: &Client, era: &str| {
             let url = metamcp.url(self.path);
             let outcome = report_of((client.start)(servers), &url, &self.plan(client), era);
             let outcome = match outcome {
-                Ok(_) => WELL.to_owned(),
+                Ok(_) => SERVED.to_owned(),
                 Err(report) => format!("are not: {report}"),
             };
-            format!("{}: two of {}, {era}, {outcome}", self.what, client.name)
+            format!("{}: two of {}, {era}, {outcome}", self.description, client.name)
         };
         let visits = CLIENTS.iter().flat_map(|client| {
             thread::scope(|scope| {

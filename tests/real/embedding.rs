@@ -59,7 +59,7 @@ const QUERIES: [&str; 5] = [
 ];
 
 /// Returns the vectors of texts once all are known.
-async fn learned(embedder: &Embedder, texts: &[&str]) -> Vec<Arc<[f32]>> {
+async fn wait_learned(embedder: &Embedder, texts: &[&str]) -> Vec<Arc<[f32]>> {
     let texts: Vec<EmbeddingText> = texts.iter().map(|text| EmbeddingText::new(text)).collect();
     let mut changes = embedder.changes();
     embedder.learn(texts.clone());
@@ -79,19 +79,19 @@ fn similarity(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[tokio::test]
-async fn texts_with_the_same_meaning_are_near_in_a_real_model() {
+async fn texts_with_the_same_meaning_have_similar_vectors_in_a_real_model() {
     let model = Model::start();
     let cache = tempfile::tempdir().expect("a directory");
     let embedder = Embedder::new(&model.declared(), None, Some(cache.path())).expect("an embedder");
 
     // Source: the model's card, which states the similarity of this pair.
     let pair = ["A man is eating food.", "A man is eating a piece of bread."];
-    let vectors = learned(&embedder, &pair).await;
+    let vectors = wait_learned(&embedder, &pair).await;
     let found = similarity(&vectors[0], &vectors[1]);
-    assert!((found - 0.7553).abs() < 1e-3, "it is that very model: {found}");
+    assert!((found - 0.7553).abs() < 1e-3, "the model is the expected one: {found}");
 
     let all = [pair.as_slice(), &TOOLS, &QUERIES].concat();
-    let vectors = learned(&embedder, &all).await;
+    let vectors = wait_learned(&embedder, &all).await;
     let (tools, queries) = vectors[pair.len()..].split_at(TOOLS.len());
     for (place, query) in queries.iter().enumerate() {
         let near = |tool: &usize| similarity(query, &tools[*tool]);
@@ -108,7 +108,8 @@ async fn texts_with_the_same_meaning_are_near_in_a_real_model() {
             tokio::time::sleep(POLL).await;
         }
     };
-    let query = tokio::time::timeout(DEADLINE, asking).await.expect("it is answered");
+    let query =
+        tokio::time::timeout(DEADLINE, asking).await.expect("the query is answered in time");
     assert!(similarity(&query, &queries[0]) > 0.7);
 
     // The next service knows the vectors that this one learned.
@@ -128,5 +129,5 @@ async fn texts_with_the_same_meaning_are_near_in_a_real_model() {
             }
         }
     };
-    tokio::time::timeout(DEADLINE, written).await.expect("it is on the disk");
+    tokio::time::timeout(DEADLINE, written).await.expect("the vectors are written in time");
 }

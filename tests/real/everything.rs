@@ -23,13 +23,13 @@ pub(crate) struct Everything {
 }
 
 impl Everything {
-    /// Starts it in `mode`, `streamableHttp` or `sse`, on a free port.
+    /// Starts the server in `mode`, `streamableHttp` or `sse`, on a free port.
     pub(crate) fn start(servers: &Installed, mode: &'static str) -> Self {
         Self::spawn(servers, mode, 0, None).listening()
     }
 
-    /// Kills it and starts a replacement at once. The replacement is prepared before: on a busy
-    /// machine, its start takes longer than clients wait.
+    /// Kills the server and starts a replacement at once. The replacement is prepared before: on a
+    /// busy machine, its start takes longer than clients wait.
     pub(crate) fn restart(self, servers: &Installed) -> Self {
         let gate = tempfile::tempdir().expect("a temporary directory");
         let mut next = Self::spawn(servers, self.mode, self.port, Some(gate.path()));
@@ -39,7 +39,7 @@ impl Everything {
         next.listening()
     }
 
-    /// Returns its URL.
+    /// Returns the URL of the server.
     pub(crate) fn url(&self) -> String {
         let path = if self.mode == "sse" { "sse" } else { "mcp" };
         format!("http://127.0.0.1:{}/{path}", self.port)
@@ -63,7 +63,7 @@ impl Everything {
         Self { process, mode, port }
     }
 
-    /// Waits until it listens.
+    /// Waits until the server listens.
     fn listening(mut self) -> Self {
         // It does not report its port.
         self.port = self.wait_until(|process| port_of(process.id()));

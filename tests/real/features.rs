@@ -9,7 +9,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    Installed, assert_all_well, everything::Everything, harness::daemon::Daemon, statuses,
+    Installed, assert_succeeds, everything::Everything, harness::daemon::Daemon, statuses,
 };
 
 /// A client: its program for a script, its era, and the version of its SDK.
@@ -36,9 +36,9 @@ fn with_sessions() -> impl Iterator<Item = Client> {
 const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 
 #[test]
-fn twelve_clients_at_a_time_share_one_connection_of_each_transport() {
+fn twelve_concurrent_clients_share_one_connection_of_each_transport() {
     let servers = Installed::find();
-    let behind = Behind::start(&servers, "shared");
+    let transports = Transports::start(&servers, "shared");
     let mut plan = json!({
         "clients": 12,
         "calls": [
@@ -56,25 +56,25 @@ fn twelve_clients_at_a_time_share_one_connection_of_each_transport() {
 
     for (client, era, sdk) in CLIENTS {
         plan["sdk"] = sdk.into();
-        behind.with(|url| assert_all_well(client(&servers, "client"), url, &plan, era));
+        transports.each(|url| assert_succeeds(client(&servers, "client"), url, &plan, era));
     }
 
-    for status in statuses(&behind.metamcp) {
+    for status in statuses(&transports.metamcp) {
         assert_eq!(status["transport"], status["name"], "{status:#}");
         assert_eq!(status["generation"], 1, "connected once: {status:#}");
     }
 }
 
 #[test]
-fn notices_reach_the_clients_that_asked_for_them_and_no_others() {
+fn notices_reach_only_the_clients_that_requested_them() {
     let servers = Installed::find();
-    let behind = Behind::start(&servers, "shared");
+    let transports = Transports::start(&servers, "shared");
 
     for (client, _, sdk) in with_sessions() {
-        behind.with(|url| assert_scenario(client(&servers, "features"), url, "notices", sdk));
+        transports.each(|url| assert_scenario(client(&servers, "features"), url, "notices", sdk));
     }
 
-    for status in statuses(&behind.metamcp) {
+    for status in statuses(&transports.metamcp) {
         // The server still works on the cancelled calls.
         assert_eq!(status["in_flight"], 0, "{status:#}");
         assert_eq!(status["generation"], 1, "connected once: {status:#}");
@@ -82,17 +82,17 @@ fn notices_reach_the_clients_that_asked_for_them_and_no_others() {
 }
 
 #[test]
-fn questions_of_a_server_are_answered_by_the_client_that_caused_them() {
+fn server_requests_are_answered_by_the_client_that_caused_them() {
     let servers = Installed::find();
-    let behind = Behind::start(&servers, "session");
+    let transports = Transports::start(&servers, "session");
 
     for (client, _, sdk) in with_sessions() {
-        behind.with(|url| assert_scenario(client(&servers, "features"), url, "questions", sdk));
+        transports.each(|url| assert_scenario(client(&servers, "features"), url, "questions", sdk));
     }
 }
 
 #[test]
-fn clients_go_on_without_noticing_that_an_upstream_was_killed_and_started_again() {
+fn clients_do_not_notice_that_an_upstream_was_killed_and_restarted() {
     let servers = Installed::find();
     let mut upstream = Everything::start(&servers, "streamableHttp");
     let config = json!({ "servers": { "http": { "url": upstream.url() } } });
@@ -112,8 +112,8 @@ fn clients_go_on_without_noticing_that_an_upstream_was_killed_and_started_again(
         output.read_line(&mut first).expect("readable");
         if first == "ready\n" {
             upstream = upstream.restart(&servers);
-            let told = running.stdin.take().expect("piped").write_all(b"restarted\n");
-            told.expect("the client is there");
+            let written = running.stdin.take().expect("piped").write_all(b"restarted\n");
+            written.expect("the client is running");
         }
         let mut report = String::new();
         output.read_to_string(&mut report).expect("readable");
@@ -128,14 +128,14 @@ fn clients_go_on_without_noticing_that_an_upstream_was_killed_and_started_again(
     );
 }
 
-/// metamcp with server-everything behind it, once per transport and named after it.
-struct Behind {
+/// metamcp with server-everything once per transport, named after the transport.
+struct Transports {
     metamcp: Daemon,
     // Dropped after metamcp, which ends its sessions with them.
     _upstreams: [Everything; 2],
 }
 
-impl Behind {
+impl Transports {
     fn start(servers: &Installed, sharing: &str) -> Self {
         let upstreams = ["streamableHttp", "sse"].map(|mode| Everything::start(servers, mode));
         let mut stdio = servers.servers()["everything"].clone();
@@ -149,7 +149,7 @@ impl Behind {
     }
 
     /// Runs a client at all transports concurrently.
-    fn with(&self, run: impl Fn(&str) + Sync) {
+    fn each(&self, run: impl Fn(&str) + Sync) {
         let run = &run;
         thread::scope(|scope| {
             for transport in TRANSPORTS {

@@ -22,6 +22,7 @@ use std::{
 use harness::daemon::Daemon;
 use serde_json::{Value, json};
 
+mod browser;
 mod clients;
 mod embedding;
 mod everything;
@@ -29,11 +30,10 @@ mod features;
 #[path = "../harness/mod.rs"]
 #[expect(dead_code, reason = "the behaviour tests use the rest")]
 mod harness;
-mod pages;
 mod screens;
 mod stdio;
 mod tasks;
-mod types;
+mod typegen;
 
 const POLL: Duration = Duration::from_millis(20);
 
@@ -62,7 +62,7 @@ fn ten_clients_of_each_sdk_share_one_process_per_server() {
     });
     for era in ["legacy", "modern"] {
         for client in [servers.python("client.py"), servers.typescript("client.mjs")] {
-            assert_all_well(client, &metamcp.url("/"), &plan, era);
+            assert_succeeds(client, &metamcp.url("/"), &plan, era);
         }
     }
 
@@ -70,11 +70,11 @@ fn ten_clients_of_each_sdk_share_one_process_per_server() {
     for (server, processes) in servers.by_command_line(&seen) {
         assert_eq!(processes.len(), 1, "{server} ran as {processes:?}");
     }
-    assert_stops_without_a_trace(metamcp, seen.keys());
+    assert_stops_without_processes(metamcp, seen.keys());
 }
 
 #[test]
-fn one_server_looks_like_itself() {
+fn a_server_behind_metamcp_behaves_like_the_server_itself() {
     let servers = Installed::find();
     let metamcp = Daemon::with(servers.config()).ready();
 
@@ -96,13 +96,13 @@ fn one_server_looks_like_itself() {
     });
     for era in ["legacy", "modern"] {
         for client in [servers.python("client.py"), servers.typescript("client.mjs")] {
-            assert_all_well(client, &metamcp.url("/servers/everything"), &plan, era);
+            assert_succeeds(client, &metamcp.url("/servers/everything"), &plan, era);
         }
     }
 }
 
 #[test]
-fn clients_of_the_first_protocol_version_are_served_over_http_with_sse() {
+fn clients_of_2024_11_05_are_served_over_http_with_sse() {
     let servers = Installed::find();
     let config = "[listen]\nlegacy_sse = true\n".to_owned() + &servers.config();
     let metamcp = Daemon::with(config).ready();
@@ -113,19 +113,19 @@ fn clients_of_the_first_protocol_version_are_served_over_http_with_sse() {
         ],
     });
     let url = metamcp.url("/servers/everything/sse");
-    assert_all_well(servers.typescript("client.mjs"), &url, &plan, "sse");
+    assert_succeeds(servers.typescript("client.mjs"), &url, &plan, "sse");
     // The other SDK drops progress that arrives in one chunk with the answer.
     plan["progress"] = json!({
         "tool": "trigger-long-running-operation",
         "arguments": {"duration": 1, "steps": "{steps}"},
         "total": "{steps}",
     });
-    assert_all_well(servers.python("client.py"), &url, &plan, "sse");
+    assert_succeeds(servers.python("client.py"), &url, &plan, "sse");
 }
 
 #[test]
 #[ignore = "installs Claude Code, 360 MB: tests/run claude-code"]
-fn claude_code_is_connected() {
+fn claude_code_connects() {
     let servers = Installed::find();
     let metamcp = Daemon::with(servers.config()).ready();
 
@@ -140,7 +140,7 @@ fn claude_code_is_connected() {
 
 /// Runs a client and asserts that its report has no error.
 #[track_caller]
-fn assert_all_well(client: Command, url: &str, plan: &Value, era: &str) {
+fn assert_succeeds(client: Command, url: &str, plan: &Value, era: &str) {
     if let Err(report) = report_of(client, url, plan, era) {
         panic!("{era} {url}: {report}");
     }
@@ -169,7 +169,7 @@ fn statuses(metamcp: &Daemon) -> Vec<Value> {
 }
 
 #[track_caller]
-fn assert_stops_without_a_trace<'a>(
+fn assert_stops_without_processes<'a>(
     mut metamcp: Daemon,
     processes: impl Iterator<Item = &'a Process>,
 ) {
@@ -235,7 +235,10 @@ impl Installed {
     ///
     /// Only direct children of metamcp count: a server may start programs, which look like the
     /// server between fork and exec.
-    fn by_command_line(&self, seen: &BTreeMap<Process, Seen>) -> BTreeMap<String, Vec<Process>> {
+    fn by_command_line(
+        &self,
+        seen: &BTreeMap<Process, ProcessDetails>,
+    ) -> BTreeMap<String, Vec<Process>> {
         let about = |server: &Value| {
             let script = server["args"][0].as_str().filter(|argument| argument.ends_with(".js"));
             script.or(server["command"].as_str()).expect("a command").to_owned()
@@ -252,7 +255,7 @@ impl Installed {
 }
 
 /// Records every descendant of the service until stopped.
-fn watch(metamcp: &Daemon) -> Watch {
+fn watch(metamcp: &Daemon) -> ProcessWatch {
     let root = metamcp.pid();
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
@@ -264,19 +267,19 @@ fn watch(metamcp: &Daemon) -> Watch {
         }
         seen
     });
-    Watch { stop, thread }
+    ProcessWatch { stop, thread }
 }
 
-struct Watch {
+struct ProcessWatch {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<BTreeMap<Process, Seen>>,
+    thread: JoinHandle<BTreeMap<Process, ProcessDetails>>,
 }
 
-impl Watch {
+impl ProcessWatch {
     /// Returns every process that was seen.
-    fn stop(self) -> BTreeMap<Process, Seen> {
+    fn stop(self) -> BTreeMap<Process, ProcessDetails> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the watch is well")
+        self.thread.join().expect("the thread does not panic")
     }
 }
 
@@ -288,7 +291,7 @@ struct Process {
 }
 
 /// The recorded properties of a process.
-struct Seen {
+struct ProcessDetails {
     line: String,
     /// The process is a direct child of metamcp.
     is_child: bool,
@@ -309,7 +312,7 @@ fn stat(pid: u32) -> Option<(u32, u64)> {
     if is_zombie { None } else { Some((fields[1].parse().ok()?, fields[19].parse().ok()?)) }
 }
 
-fn descendants(root: u32) -> BTreeMap<Process, Seen> {
+fn descendants(root: u32) -> BTreeMap<Process, ProcessDetails> {
     let pids = fs::read_dir("/proc")
         .expect("/proc is mounted")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -332,7 +335,10 @@ fn descendants(root: u32) -> BTreeMap<Process, Seen> {
         // Between fork and exec, a child still looks like metamcp.
         let is_server = !line.contains(env!("CARGO_BIN_EXE_metamcp"));
         let (parent, started) = all[&pid];
-        is_server.then_some((Process { pid, started }, Seen { line, is_child: parent == root }))
+        is_server.then_some((
+            Process { pid, started },
+            ProcessDetails { line, is_child: parent == root },
+        ))
     });
     described.collect()
 }

@@ -18,7 +18,7 @@ use super::{Installed, POLL, harness::daemon::Daemon};
 use crate::harness::daemon::PROGRAM;
 
 /// The time limit of a command, far above the usual duration.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// A terminal that runs one command at a time.
 struct Terminal {
@@ -46,7 +46,7 @@ impl Terminal {
         let set = |name, value| ["set-option", "-g", name, value, ";"];
         let options = [set("remain-on-exit", "on"), set("remain-on-exit-format", "")].concat();
         let session = ["new-session", "-d", "-x", "120", "-y", "60", "-s", "one", "true"];
-        terminal.told(&[&["start-server", ";"], &options[..], &session].concat());
+        terminal.run_tmux(&[&["start-server", ";"], &options[..], &session].concat());
         terminal
     }
 
@@ -63,7 +63,7 @@ impl Terminal {
         tmux
     }
 
-    fn told(&self, arguments: &[&str]) -> String {
+    fn run_tmux(&self, arguments: &[&str]) -> String {
         let output = self.tmux().args(arguments).output().expect("tmux starts");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -81,22 +81,22 @@ impl Terminal {
             self.directory.path().display(),
             self.socket.display(),
         );
-        self.told(&["respawn-pane", "-k", "-t", "one", "sh", "-c", &script]);
-        let deadline = Instant::now() + PATIENCE;
-        while self.told(&["display-message", "-p", "-t", "one", "#{pane_dead}"]).trim() != "1" {
+        self.run_tmux(&["respawn-pane", "-k", "-t", "one", "sh", "-c", &script]);
+        let deadline = Instant::now() + TIME_LIMIT;
+        while self.run_tmux(&["display-message", "-p", "-t", "one", "#{pane_dead}"]).trim() != "1" {
             assert!(Instant::now() < deadline, "`{line}` does not end:\n{}", self.screen());
             thread::sleep(POLL);
         }
         let screen = self.screen();
-        self.told(&["clear-history", "-t", "one"]);
-        format!("$ {line}\n{}\n", self.without_what_varies(screen.trim_end()))
+        self.run_tmux(&["clear-history", "-t", "one"]);
+        format!("$ {line}\n{}\n", self.normalized(screen.trim_end()))
     }
 
     fn screen(&self) -> String {
-        self.told(&["capture-pane", "-p", "-S", "-", "-t", "one"])
+        self.run_tmux(&["capture-pane", "-p", "-S", "-", "-t", "one"])
     }
 
-    fn without_what_varies(&self, screen: &str) -> String {
+    fn normalized(&self, screen: &str) -> String {
         static VARYING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             [
                 (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "TASK"),
@@ -105,7 +105,7 @@ impl Terminal {
                 (r"\bpid \d+", "pid PID"),
                 (r"\bup \d+ s", "up TIME"),
                 // The width of a column depends on its content.
-                (r"\bHEARD +", "HEARD  "),
+                (r"\bLAST SEEN +", "LAST SEEN  "),
                 (r"\b\d+ s ago +", "TIME ago  "),
                 (r" +\d+(\.\d+)? ?(KiB|MiB|GiB|ms)\b", " SIZE"),
                 (r"(REQUESTS|RESTARTS) +(PID|MEMORY)", "$1  $2"),
@@ -133,7 +133,7 @@ impl Drop for Terminal {
 }
 
 #[test]
-fn each_command_looks_as_it_should_in_a_terminal() {
+fn each_command_shows_the_recorded_screen_in_a_terminal() {
     let servers = Installed::find();
     let metamcp = Daemon::with(servers.config_with("prewarm")).ready();
     let terminal = Terminal::of(&metamcp, &servers);

@@ -32,17 +32,17 @@ fn clients_on_standard_input_and_output_work_through_a_restart() {
             .stdout(Stdio::piped())
             .spawn()
             .expect("installed by tests/real/install");
-        let mut told = BufReader::new(client.stdout.take().expect("piped")).lines();
-        let mut next = || told.next().expect(name).expect("readable");
+        let mut lines = BufReader::new(client.stdout.take().expect("piped")).lines();
+        let mut next = || lines.next().expect(name).expect("readable");
         assert_eq!(next(), "one", "{name}");
-        let mut words = client.stdin.take().expect("piped");
+        let mut stdin = client.stdin.take().expect("piped");
 
         assert!(metamcp.stop().success());
-        writeln!(words, "two").expect("it reads");
-        metamcp.start_again();
+        writeln!(stdin, "two").expect("it reads");
+        metamcp.restart();
 
         assert_eq!(next(), "two", "{name}");
-        drop(words);
+        drop(stdin);
         assert!(client.wait().expect("it ends").success(), "{name}");
     }
 }

@@ -18,7 +18,7 @@ const CLIENTS: [Client; 2] = [
 ];
 
 #[test]
-fn every_client_that_has_tasks_has_them_at_servers_of_both_eras() {
+fn clients_with_task_support_have_tasks_at_servers_of_both_eras() {
     let servers = Installed::find();
     let fakes = Fakes::new();
     let mut everything = servers.servers()["everything"].clone();
@@ -61,6 +61,6 @@ fn every_client_that_has_tasks_has_them_at_servers_of_both_eras() {
 /// Runs a client; returns whether it succeeded, and its report.
 fn outcome(mut client: Command, url: &str, plan: &Value) -> (bool, String) {
     let output = client.args([url, &plan.to_string()]).output().expect("the client starts");
-    let told = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    (output.status.success(), told.concat())
+    let report = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    (output.status.success(), report.concat())
 }

@@ -8,10 +8,10 @@ use metamcp::search::RankingStrategy;
 
 mod score;
 
-fn figures() -> [score::Figures; 3] {
+fn scores() -> [score::Scores; 3] {
     let directory = Path::new("tests/search");
-    let tools = score::Tools::read(&directory.join("tools.json"));
-    let requests = score::Request::read_all(&directory.join("queries.json"));
+    let tools = score::ToolSet::read(&directory.join("tools.json"));
+    let requests = score::GradedRequest::read_all(&directory.join("queries.json"));
     assert!(requests.len() > 60 && requests.iter().all(|it| !it.text.is_empty()));
     [RankingStrategy::Keyword, RankingStrategy::Bm25, RankingStrategy::Hybrid]
         .map(|it| tools.score(&requests, it))
@@ -19,7 +19,7 @@ fn figures() -> [score::Figures; 3] {
 
 #[test]
 fn hybrid_ranking_scores_above_bm25_and_bm25_above_keyword() {
-    let [keyword, bm25, hybrid] = figures();
+    let [keyword, bm25, hybrid] = scores();
 
     for (better, worse) in [(hybrid, bm25), (bm25, keyword)] {
         assert!(better.recall[2] > worse.recall[2], "{better}\n{worse}");
@@ -29,7 +29,7 @@ fn hybrid_ranking_scores_above_bm25_and_bm25_above_keyword() {
 
 #[test]
 fn the_scores_of_the_golden_set_do_not_regress() {
-    let [_, bm25, hybrid] = figures();
+    let [_, bm25, hybrid] = scores();
 
     assert!(bm25.recall[2] >= 0.25 && bm25.gain >= 0.21, "{bm25}");
     assert!(hybrid.recall[2] >= 0.88 && hybrid.gain >= 0.80, "{hybrid}");

@@ -8,8 +8,8 @@ use serde_json::Value;
 /// The number of results that count.
 const DEPTH: usize = 10;
 
-/// Tools of several servers.
-pub(crate) struct Tools {
+/// The tools of several servers.
+pub(crate) struct ToolSet {
     /// The servers with the definitions of their tools, in the order of the file.
     servers: Vec<(String, Vec<String>)>,
     /// `server/tool` by position.
@@ -17,7 +17,7 @@ pub(crate) struct Tools {
 }
 
 /// A request with the tools that answer it.
-pub(crate) struct Request {
+pub(crate) struct GradedRequest {
     pub(crate) text: String,
     /// The grade of each relevant tool, by `server/tool`.
     relevant: BTreeMap<String, f64>,
@@ -25,7 +25,7 @@ pub(crate) struct Request {
 
 /// The scores, averaged over requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct Scores {
     /// The recall: the share of the relevant tools among the first 1, 3, 5 and 10.
     pub(crate) recall: [f64; 4],
     /// The reciprocal of the rank of the first relevant tool.
@@ -34,7 +34,7 @@ pub(crate) struct Figures {
     pub(crate) gain: f64,
 }
 
-impl Tools {
+impl ToolSet {
     /// Reads tools from an array of definitions, each with the name of its `server`.
     pub(crate) fn read(path: &Path) -> Self {
         let mut this = Self { servers: Vec::new(), paths: Vec::new() };
@@ -63,9 +63,9 @@ impl Tools {
     }
 
     /// Searches for each request and compares the results with its relevant tools.
-    pub(crate) fn score(&self, requests: &[Request], strategy: RankingStrategy) -> Figures {
+    pub(crate) fn score(&self, requests: &[GradedRequest], strategy: RankingStrategy) -> Scores {
         let index = self.index();
-        let mut sum = Figures::default();
+        let mut sum = Scores::default();
         for request in requests {
             let query = SearchQuery {
                 text: &request.text,
@@ -81,11 +81,11 @@ impl Tools {
                 .collect();
             sum.add(&found, &request.relevant);
         }
-        sum.by(requests.len())
+        sum.average(requests.len())
     }
 }
 
-impl Request {
+impl GradedRequest {
     /// Reads requests from an array of objects with `query` and `relevant`.
     pub(crate) fn read_all(path: &Path) -> Vec<Self> {
         let grade = |(path, grade): (&String, &Value)| {
@@ -99,7 +99,7 @@ impl Request {
     }
 }
 
-impl Figures {
+impl Scores {
     /// Adds the scores of one request, from the grades of its results.
     fn add(&mut self, found: &[f64], relevant: &BTreeMap<String, f64>) {
         let count = |n: usize| found.iter().take(n).filter(|&&grade| grade > 0.0).count();
@@ -113,7 +113,8 @@ impl Figures {
         self.gain += discounted(found) / discounted(&ideal);
     }
 
-    fn by(self, n: usize) -> Self {
+    /// Returns the averages of sums over `n` requests.
+    fn average(self, n: usize) -> Self {
         let n = n as f64;
         Self {
             recall: self.recall.map(|sum| sum / n),
@@ -123,7 +124,7 @@ impl Figures {
     }
 }
 
-impl fmt::Display for Figures {
+impl fmt::Display for Scores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [at_1, at_3, at_5, at_10] = self.recall;
         write!(

@@ -45,31 +45,32 @@ impl CallError {
                 source:
                     InputRefusal::Refused { .. }
                     | InputRefusal::Undeclared { .. }
-                    | InputRefusal::NoVisits,
+                    | InputRefusal::UrlNotDeclared,
                 ..
             }
             | Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
                 "CAPABILITY_REQUIRED"
             }
-            Self::Unanswered { source: InputRefusal::OutOfPlace { .. }, .. } => {
+            Self::Unanswered { source: InputRefusal::NotAllowed { .. }, .. } => {
                 "QUESTION_OUT_OF_PLACE"
             }
             Self::Unanswered { source: InputRefusal::Error { .. }, .. } => "CLIENT_REFUSED",
             Self::Unanswered { source: InputRefusal::Gone { .. }, .. } => "CLIENT_GONE",
             Self::Unanswered {
-                source: InputRefusal::TooMany { .. } | InputRefusal::Full, ..
+                source: InputRefusal::TooManyRounds { .. } | InputRefusal::TooManyHeld,
+                ..
             } => "TOO_MANY_QUESTIONS",
             Self::Overloaded { source } | Self::NotComputed { source, .. } => match source {
                 ComputeError::Full => "SERVICE_BUSY",
                 ComputeError::Panicked => "INTERNAL_ERROR",
             },
             Self::Tripped { .. } => "SERVER_TRIPPED",
-            Self::NotConnected { source: SlotError::Closing(_), .. } => "SERVER_CLOSED",
-            Self::NotConnected { source: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
-            Self::NotConnected { source: SlotError::Exhausted { .. }, .. } => "POOL_EXHAUSTED",
-            Self::NotConnected { source: SlotError::SessionRequired(_), .. } => "SESSION_REQUIRED",
-            Self::NotConnected { source: SlotError::SessionEnded(_), .. } => "SESSION_ENDED",
-            Self::NotConnected { source: SlotError::Dial { error, .. }, .. } => error.code(),
+            Self::NotConnected { error: SlotError::Closing(_), .. } => "SERVER_CLOSED",
+            Self::NotConnected { error: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
+            Self::NotConnected { error: SlotError::Exhausted { .. }, .. } => "POOL_EXHAUSTED",
+            Self::NotConnected { error: SlotError::SessionRequired(_), .. } => "SESSION_REQUIRED",
+            Self::NotConnected { error: SlotError::SessionEnded(_), .. } => "SESSION_ENDED",
+            Self::NotConnected { error: SlotError::Dial { error, .. }, .. } => error.code(),
             Self::Failed { source, .. } => source.code(),
         }
     }
@@ -77,107 +78,102 @@ impl CallError {
     /// Returns a hint for the caller.
     pub fn hint(&self) -> String {
         // Longer than 60 lines: one `match` over all variants.
-        match self {
+        let hint = match self {
             Self::Unqualified { similar, .. } | Self::UnknownServer { similar, .. } => {
                 match similar.first() {
-                    Some(nearest) => format!("Did you mean `{nearest}`?"),
-                    None => "Names have the form `server__tool`: see `tools/list`.".to_owned(),
+                    Some(nearest) => return format!("Did you mean `{nearest}`?"),
+                    None => "Use a name from `tools/list`, in the form `SERVER__TOOL`.",
                 }
             }
-            Self::MissingParameter { parameter, .. } => format!("Add `params.{parameter}`."),
-            Self::UnknownResource { .. } => "See `resources/list`.".to_owned(),
-            Self::UnknownCursor { .. } => {
-                "Ask for the list without a cursor: it may have changed.".to_owned()
+            Self::MissingParameter { parameter, .. } => {
+                return format!("Add `params.{parameter}`.");
             }
-            Self::NoList { .. } => "Ask again: the list is read anew.".to_owned(),
-            Self::TooManyWatched { .. } => "Unsubscribe from some first.".to_owned(),
+            Self::UnknownResource { .. } => "See `resources/list`.",
+            Self::UnknownCursor { .. } => "Request the list without a cursor: it may have changed.",
+            Self::NoList { server, .. } => {
+                return format!(
+                    "Request the list again. If this persists, run `metamcp doctor --server {server}`."
+                );
+            }
+            Self::TooManyWatched { .. } => "Unsubscribe from a resource first.",
             Self::UnknownLevel { .. } => {
                 let names = LoggingLevel::ALL.map(LoggingLevel::name).join(", ");
-                format!("Use one of {names}.")
+                return format!("Use one of {names}.");
             }
-            Self::UnknownMethod { hint, .. } => (*hint).to_owned(),
-            Self::Untranslatable { source: TranslationError::NoCounterpart { .. }, .. } => {
-                "Use a server, or a client, of the other protocol version.".to_owned()
-            }
-            Self::Untranslatable {
-                source: TranslationError::UnknownState | TranslationError::OtherRequest,
-                ..
-            } => {
-                "Send the request again without `requestState` and `inputResponses`.".to_owned()
-            }
-            Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
-                format!("Declare the extension `{TASKS}` with the request, and poll `tasks/get`.")
-            }
-            Self::Unanswered { source: InputRefusal::Refused { .. }, .. } => {
-                "Declare the capability in `initialize`, send the session id, and accept \
-                 `text/event-stream`."
-                    .to_owned()
-            }
-            Self::Unanswered { source: InputRefusal::Undeclared { capability }, .. } => {
-                format!("Declare the capability `{capability}` with the request.")
-            }
-            Self::Unanswered { source: InputRefusal::NoVisits, .. } => {
-                "Declare the capability `elicitation.url` with the request.".to_owned()
-            }
-            Self::Unanswered { source: InputRefusal::OutOfPlace { .. }, .. } => {
-                "Tell whoever maintains the server: it breaks the protocol.".to_owned()
-            }
-            Self::Unanswered { .. } => "Call again, and answer what the server asks.".to_owned(),
+            Self::UnknownMethod { hint, .. } => hint,
+            Self::Untranslatable { source, .. } => match source {
+                TranslationError::NoCounterpart { .. } => {
+                    "Use a server, or a client, of the other protocol version."
+                }
+                TranslationError::UnknownState | TranslationError::OtherRequest => {
+                    "Send the request again without `requestState` and `inputResponses`."
+                }
+                TranslationError::TaskRequired => {
+                    return format!(
+                        "Declare the extension `{TASKS}` with the request, and poll `tasks/get`."
+                    );
+                }
+            },
+            Self::Unanswered { source, .. } => match source {
+                InputRefusal::Refused { .. } => {
+                    "Declare the capability in `initialize`, send the session id, and accept `text/event-stream`."
+                }
+                InputRefusal::Undeclared { capability } => {
+                    return format!("Declare the capability `{capability}` with the request.");
+                }
+                InputRefusal::UrlNotDeclared => {
+                    "Declare the capability `elicitation.url` with the request."
+                }
+                InputRefusal::NotAllowed { .. } => {
+                    "Report this to the authors of the server: it violates the protocol."
+                }
+                InputRefusal::TooManyHeld => "Call again when fewer calls wait for answers.",
+                InputRefusal::Error { .. }
+                | InputRefusal::Gone { .. }
+                | InputRefusal::TooManyRounds { .. } => {
+                    "Call again, and answer the questions of the server."
+                }
+            },
             Self::NotComputed { source: ComputeError::Full, .. } => {
-                "The server has done what it was asked: call it again only if it may do that twice. \
-                 Ask for a smaller answer, or when fewer calls run."
-                    .to_owned()
+                "The server has executed the call: repeat it only if that does no harm. Request a smaller answer, or wait until fewer calls run."
             }
-            Self::Overloaded { source: ComputeError::Full } => {
-                "Ask again when fewer requests run.".to_owned()
-            }
+            Self::Overloaded { source: ComputeError::Full } => "Try again when fewer requests run.",
             Self::Overloaded { source: ComputeError::Panicked }
             | Self::NotComputed { source: ComputeError::Panicked, .. } => {
-                "This is a bug of metamcp: report it, with what its log says.".to_owned()
+                "This is a bug in metamcp: report it with its log."
             }
             Self::Tripped { .. } => {
-                "Call again after that time. `metamcp status` shows what is wrong with the server."
-                    .to_owned()
-            }
-            Self::NotConnected { source: SlotError::Closing(_), .. } => {
-                "The service stops, or no longer has this server: list the tools anew, then call again."
-                    .to_owned()
-            }
-            Self::NotConnected { source: SlotError::Busy { .. }, .. } => {
-                "Call again when others are done, or raise `max_connections` of this server."
-                    .to_owned()
-            }
-            Self::NotConnected { source: SlotError::Exhausted { .. }, .. } => {
-                "Call again when others are done, or raise `pool.size` or `pool.reserve_size`."
-                    .to_owned()
+                "Call again after that time. `metamcp status` shows the last error of the server."
             }
             Self::NoSession { .. } => {
-                "Send the `Mcp-Session-Id` that `initialize` answers with.".to_owned()
+                "Send the `Mcp-Session-Id` header from the answer to `initialize`."
             }
-            Self::NotConnected { source: SlotError::SessionRequired(_), .. } => {
-                "The client must send the `Mcp-Session-Id` that `initialize` answers with. For one \
-                 that cannot, the operator can set another `sharing` for this server."
-                    .to_owned()
-            }
-            Self::NotConnected { source: SlotError::SessionEnded(_), .. } => {
-                "Open another session with `initialize`.".to_owned()
-            }
-            Self::NotConnected { source: SlotError::Dial { error, .. }, .. } => {
-                error.hint().into_owned()
-            }
-            Self::Failed { source, .. } => source.hint().into_owned(),
-        }
+            Self::NotConnected { error, .. } => match error {
+                SlotError::Dial { error, .. } => return error.hint().into_owned(),
+                SlotError::Closing(_) => "List the tools again, then repeat the call.",
+                SlotError::Busy { .. } => {
+                    "Call again later, or raise `max_connections` of this server."
+                }
+                SlotError::Exhausted { .. } => {
+                    "Call again later, or raise `pool.size` or `pool.reserve_size`."
+                }
+                SlotError::SessionRequired(_) => {
+                    "Send the `Mcp-Session-Id` header from the answer to `initialize`. For a client that cannot, the operator can set another `sharing` for this server."
+                }
+                SlotError::SessionEnded(_) => "Open another session with `initialize`.",
+            },
+            Self::Failed { source, .. } => return source.hint().into_owned(),
+        };
+        hint.to_owned()
     }
 
     /// Returns the last stderr lines of a server that has ended, oldest first, each cut to
     /// [`defaults::QUOTE_BYTES_MAX`].
-    fn last_words(&self) -> Vec<&str> {
-        let lines = if let Self::NotConnected { source: SlotError::Dial { error, .. }, .. } = self {
-            error.last_lines()
-        } else if let Self::Failed { source, .. } = self {
-            source.last_lines()
-        } else {
-            &[]
+    fn last_lines(&self) -> Vec<&str> {
+        let lines = match self {
+            Self::NotConnected { error: SlotError::Dial { error, .. }, .. } => error.last_lines(),
+            Self::Failed { source, .. } => source.last_lines(),
+            _ => &[],
         };
         lines.iter().map(|line| redact::cut(line, defaults::QUOTE_BYTES_MAX)).collect()
     }
@@ -197,7 +193,7 @@ impl CallError {
             | Self::Unanswered { source: InputRefusal::Refused { .. }, .. }
             | Self::UnknownCursor { .. } => INVALID_PARAMS,
             Self::Unanswered {
-                source: InputRefusal::NoVisits | InputRefusal::Undeclared { .. },
+                source: InputRefusal::UrlNotDeclared | InputRefusal::Undeclared { .. },
                 ..
             }
             | Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
@@ -212,43 +208,38 @@ impl CallError {
                 INVALID_REQUEST
             }
             Self::Failed {
-                source: RequestFailure::Timeout { .. } | RequestFailure::NotInTime { .. },
+                source: RequestFailure::Timeout { .. } | RequestFailure::ConnectTimeout { .. },
                 ..
             } => REQUEST_TIMEOUT,
-            Self::NotConnected { source: SlotError::Dial { error, .. }, .. }
+            Self::NotConnected { error: SlotError::Dial { error, .. }, .. }
                 if error.code() == "TIMEOUT" =>
             {
                 REQUEST_TIMEOUT
             }
-            Self::NoList { .. }
-            | Self::Unanswered { .. }
-            | Self::Overloaded { .. }
-            | Self::NotComputed { .. }
-            | Self::Tripped { .. }
-            | Self::NotConnected { .. }
-            | Self::Failed { .. } => INTERNAL_ERROR,
+            _ => INTERNAL_ERROR,
         }
     }
 
     /// Returns the JSON-RPC code for operators, whose programs distinguish failures. Clients get an
     /// internal error for all of these, like from the MCP SDKs.
     fn operator_code(&self) -> i64 {
-        match (self.rpc_code(), self) {
-            (INTERNAL_ERROR, Self::Tripped { .. }) => SERVER_PAUSED,
-            (INTERNAL_ERROR, Self::Overloaded { .. })
-            | (
-                INTERNAL_ERROR,
-                Self::NotConnected {
-                    source: SlotError::Busy { .. } | SlotError::Exhausted { .. },
-                    ..
-                }
-                | Self::Failed {
-                    source: RequestFailure::Saturated | RequestFailure::NoMemory(_),
-                    ..
-                },
-            ) => NO_ROOM,
-            (INTERNAL_ERROR, Self::NotConnected { .. } | Self::Failed { .. }) => SERVER_FAILED,
-            (code, _) => code,
+        let code = self.rpc_code();
+        if code != INTERNAL_ERROR {
+            return code;
+        }
+        match self {
+            Self::Tripped { .. } => SERVER_PAUSED,
+            Self::Overloaded { .. }
+            | Self::NotConnected {
+                error: SlotError::Busy { .. } | SlotError::Exhausted { .. },
+                ..
+            }
+            | Self::Failed {
+                source: RequestFailure::Saturated | RequestFailure::NoMemory(_),
+                ..
+            } => NO_ROOM,
+            Self::NotConnected { .. } | Self::Failed { .. } => SERVER_FAILED,
+            _ => code,
         }
     }
 
@@ -259,7 +250,7 @@ impl CallError {
         error.code = self.operator_code();
         match self {
             Self::NotConnected {
-                source: SlotError::Dial { .. } | SlotError::Closing(_), ..
+                error: SlotError::Dial { .. } | SlotError::Closing(_), ..
             } => {
                 error.context["reason"] = json!(error.name);
                 error.name = "SERVER_NOT_CONNECTED";
@@ -291,7 +282,7 @@ impl CallError {
             Self::UnknownMethod { method, .. } | Self::NoSession { method } => {
                 json!({ "method": method })
             }
-            Self::NotConnected { server, source: SlotError::Exhausted { holders, .. } } => {
+            Self::NotConnected { server, error: SlotError::Exhausted { holders, .. } } => {
                 json!({ "server": server, "holders": holders })
             }
             Self::Untranslatable { server, .. }
@@ -310,7 +301,7 @@ impl CallError {
                 context
             }
             Self::NotConnected { server, .. } | Self::Failed { server, .. } => {
-                match self.last_words().as_slice() {
+                match self.last_lines().as_slice() {
                     [] => json!({ "server": server }),
                     lines => json!({ "server": server, "stderr": lines }),
                 }
@@ -320,7 +311,7 @@ impl CallError {
             .suggest(self.hint())
             .context(context);
         let required = match self {
-            Self::Unanswered { source: InputRefusal::NoVisits, .. } => {
+            Self::Unanswered { source: InputRefusal::UrlNotDeclared, .. } => {
                 json!({ "elicitation": { "url": {} } })
             }
             Self::Unanswered { source: InputRefusal::Undeclared { capability }, .. } => {
@@ -343,32 +334,32 @@ mod tests {
     use crate::server_name::ServerName;
 
     #[test]
-    fn a_client_is_told_which_capability_it_takes() {
+    fn the_error_names_the_capability_that_the_client_must_declare() {
         let server = ServerName::new("git").expect("a name");
         let source = InputRefusal::Undeclared { capability: "sampling" };
-        let shown = CallError::Unanswered { server, source }.to_rpc().render(Some("1"));
-        let shown: serde_json::Value = serde_json::from_slice(&shown).expect("JSON");
-        assert_eq!(shown["error"]["code"], CAPABILITY_REQUIRED);
-        let required = &shown["error"]["data"]["requiredCapabilities"];
+        let rendered = CallError::Unanswered { server, source }.to_rpc().render(Some("1"));
+        let rendered: serde_json::Value = serde_json::from_slice(&rendered).expect("JSON");
+        assert_eq!(rendered["error"]["code"], CAPABILITY_REQUIRED);
+        let required = &rendered["error"]["data"]["requiredCapabilities"];
         assert_eq!(required, &json!({ "sampling": {} }));
     }
 
     #[test]
-    fn a_server_that_is_left_alone_is_told_with_the_time_until_its_probe() {
+    fn the_error_of_an_open_breaker_states_the_time_until_the_next_attempt() {
         let server = ServerName::new("git").expect("a name");
         let error = CallError::Tripped { server, retry_in: Duration::from_millis(12_300) };
-        let shown = error.to_rpc().render(Some("1"));
-        let shown: serde_json::Value = serde_json::from_slice(&shown).expect("JSON");
+        let rendered = error.to_rpc().render(Some("1"));
+        let rendered: serde_json::Value = serde_json::from_slice(&rendered).expect("JSON");
         assert_eq!(
-            shown["error"]["message"],
-            "server `git` is temporarily unavailable: breaker open, next probe in 13 s"
+            rendered["error"]["message"],
+            "server `git` is temporarily unavailable: it failed repeatedly, next attempt in 13 s"
         );
-        assert_eq!(shown["error"]["data"]["code"], "SERVER_TRIPPED");
-        assert_eq!(shown["error"]["data"]["context"]["retryAfterMs"], 12_300);
+        assert_eq!(rendered["error"]["data"]["code"], "SERVER_TRIPPED");
+        assert_eq!(rendered["error"]["data"]["context"]["retryAfterMs"], 12_300);
     }
 
     #[test]
-    fn an_operator_tells_a_pause_from_a_lack_of_room_and_from_a_failure() {
+    fn operators_get_different_codes_for_a_pause_a_lack_of_room_and_a_failure() {
         let server = || ServerName::new("git").expect("a name");
         let code = |error: CallError| (error.to_rpc().code, error.to_operator().code);
         let tripped = CallError::Tripped { server: server(), retry_in: Duration::from_secs(1) };
@@ -377,10 +368,10 @@ mod tests {
         assert_eq!(code(failed(RequestFailure::Saturated)), (INTERNAL_ERROR, NO_ROOM));
         assert_eq!(code(failed(RequestFailure::Unresponsive)), (INTERNAL_ERROR, SERVER_FAILED));
         let busy = SlotError::Busy { server: server(), max: 1 };
-        let busy = CallError::NotConnected { server: server(), source: busy };
+        let busy = CallError::NotConnected { server: server(), error: busy };
         assert_eq!(code(busy), (INTERNAL_ERROR, NO_ROOM));
         let closing = SlotError::Closing(server());
-        let closing = CallError::NotConnected { server: server(), source: closing };
+        let closing = CallError::NotConnected { server: server(), error: closing };
         assert_eq!(code(closing), (INTERNAL_ERROR, SERVER_FAILED));
         let late = failed(RequestFailure::Timeout { after: Duration::from_secs(1) });
         assert_eq!(code(late), (REQUEST_TIMEOUT, REQUEST_TIMEOUT), "it has a code of its own");

@@ -80,7 +80,7 @@ fn a_written_catalog_file_is_read_back_byte_for_byte() {
 }
 
 #[test]
-fn a_server_of_the_modern_era_and_one_that_says_nothing_are_read_too() {
+fn cache_files_of_modern_servers_and_of_servers_without_a_profile_are_read() {
     let result = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"prompts":{}},"_meta":{}}"#;
     let modern = ServerProfile::discovered(result).expect("a profile");
     for profile in [Some(modern), None] {
@@ -92,7 +92,7 @@ fn a_server_of_the_modern_era_and_one_that_says_nothing_are_read_too() {
 }
 
 #[test]
-fn when_it_was_read_makes_it_no_other_and_a_definition_does() {
+fn the_digest_of_a_cache_file_depends_on_definitions_and_not_on_the_time_of_the_read() {
     let (_, digest) = write(&name("git"), &known());
     let mut known = known();
     let mut learn = |tools: &str| {
@@ -105,7 +105,7 @@ fn when_it_was_read_makes_it_no_other_and_a_definition_does() {
 }
 
 #[test]
-fn a_cache_file_of_another_declaration_or_format_is_left_alone() {
+fn a_cache_file_of_another_declaration_or_format_is_ignored() {
     let of_another = read(&name("git"), CatalogDigest::of(b"b"), &file());
     assert_eq!(of_another.map(drop), Err(CacheFileError::Foreign));
     let newer = format!("{{\"format\":{},\"all\":\"else\"}}\nbinary", FORMAT + 1);
@@ -113,7 +113,7 @@ fn a_cache_file_of_another_declaration_or_format_is_left_alone() {
 }
 
 #[test]
-fn a_part_of_a_file_is_none() {
+fn a_truncated_cache_file_is_rejected() {
     let file = file();
     for end in 0..file.len() {
         assert!(read_back(&file[..end]).is_err(), "{end} bytes of it");
@@ -154,13 +154,13 @@ fn an_invalid_cache_file_is_rejected_even_if_its_checksum_is_right() {
 
 proptest::proptest! {
     #[test]
-    fn whatever_is_in_a_file_is_read_or_not(bytes: Vec<u8>, body: String) {
+    fn no_content_of_a_cache_file_causes_a_panic(bytes: Vec<u8>, body: String) {
         let _neither_panics = read_back(&bytes);
         let _nor_with_a_header = read_back(&file_of(&body));
     }
 
     #[test]
-    fn a_byte_that_is_another_one_is_seen(at: proptest::sample::Index, byte: u8) {
+    fn a_changed_byte_in_a_cache_file_is_detected(at: proptest::sample::Index, byte: u8) {
         let mut file = file();
         let at = at.index(file.len());
         proptest::prop_assume!(file[at] != byte);

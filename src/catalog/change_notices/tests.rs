@@ -55,20 +55,20 @@ impl Rig {
         let pool = Arc::new(Pool::new(dialer, &config));
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
         let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
-        let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let (notices, received) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let tracker = TaskTracker::new();
         let catalog = Catalog::new(
             Arc::clone(&pool),
             Arc::clone(&sessions),
             tracker,
-            telling,
+            notices,
             DiskCache::default(),
         );
         let catalog = Arc::new(catalog);
         let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
         let (heeding, stopped) = (Arc::clone(&catalog), stop.clone());
         tasks.spawn(async move { heeding.run_announcements(announced, || LIMITS, stopped).await });
-        tasks.spawn(Arc::clone(&sessions).run(told, stop));
+        tasks.spawn(Arc::clone(&sessions).run(received, stop));
         Self { catalog, servers, pool, sessions, _tasks: tasks }
     }
 
@@ -95,7 +95,7 @@ impl Rig {
         let mut client = self.client(ServerScope::Every);
         self.see(&client).await;
         settle().await;
-        client.heard();
+        client.received();
         client
     }
 
@@ -114,13 +114,13 @@ impl Rig {
 
 impl Client {
     /// Returns the methods of the messages received so far.
-    fn heard(&mut self) -> Vec<String> {
-        let mut heard = Vec::new();
+    fn received(&mut self) -> Vec<String> {
+        let mut received = Vec::new();
         while let Some(OutboxItem::Event(_, message)) = self.stream.next().now_or_never() {
             let message: Value = serde_json::from_slice(&message).expect("JSON");
-            heard.push(message["method"].as_str().expect("a method").to_owned());
+            received.push(message["method"].as_str().expect("a method").to_owned());
         }
-        heard
+        received
     }
 }
 
@@ -134,7 +134,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_hear_of_a_change_once_and_of_no_change_nothing() {
+async fn clients_are_notified_of_a_change_once_and_never_of_an_unchanged_list() {
     let rig = Rig::new();
     let mut client = rig.informed().await;
 
@@ -142,11 +142,11 @@ async fn clients_hear_of_a_change_once_and_of_no_change_nothing() {
         rig.server("a").send_notification(TOOLS);
         settle().await;
     }
-    assert_eq!(client.heard(), [""; 0], "it has the same tools as before");
+    assert_eq!(client.received(), [""; 0], "it has the same tools as before");
     for tool in ["x", "y"] {
         rig.change(tool);
         settle().await;
-        assert_eq!(client.heard(), [TOOLS]);
+        assert_eq!(client.received(), [TOOLS]);
     }
 }
 
@@ -169,7 +169,7 @@ async fn an_expired_list_is_read_again_if_its_server_does_not_announce_changes()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_of_notices_is_one_read_and_one_notice() {
+async fn a_burst_of_notices_causes_one_read_and_one_notice() {
     let rig = Rig::new();
     let mut client = rig.informed().await;
     let n_before = rig.server("a").n_lists();
@@ -180,12 +180,12 @@ async fn a_burst_of_notices_is_one_read_and_one_notice() {
     }
     settle().await;
 
-    assert_eq!(client.heard(), [TOOLS]);
+    assert_eq!(client.received(), [TOOLS]);
     assert_eq!(rig.server("a").n_lists() - n_before, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_stops_is_read_and_told_once_in_a_window() {
+async fn a_server_that_reports_changes_without_end_is_read_once_per_window() {
     const N_WINDOWS: usize = 20;
     let rig = Rig::new();
     let mut client = rig.informed().await;
@@ -200,30 +200,33 @@ async fn a_server_that_never_stops_is_read_and_told_once_in_a_window() {
     }
     settle().await;
 
-    let (n_heard, n_read) = (client.heard().len(), rig.server("a").n_lists() - n_before);
-    assert!((N_WINDOWS / 2..=N_WINDOWS + 1).contains(&n_heard), "{n_heard}");
+    let (n_received, n_read) = (client.received().len(), rig.server("a").n_lists() - n_before);
+    assert!((N_WINDOWS / 2..=N_WINDOWS + 1).contains(&n_received), "{n_received}");
     assert!((N_WINDOWS / 2..=N_WINDOWS + 1).contains(&n_read), "{n_read}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_several_servers_are_one_for_who_sees_them_merged() {
+async fn a_client_of_the_merged_view_gets_one_notice_for_changes_of_several_servers() {
     let rig = Rig::new();
     let mut merged = rig.client(ServerScope::Every);
     let mut own = rig.client(ServerScope::One(ServerName::new("b").expect("a name")));
     rig.see(&merged).await;
     settle().await;
-    merged.heard();
-    own.heard();
+    merged.received();
+    own.received();
 
     rig.change("x");
     rig.server("b").list(&[named("y")]);
     rig.server("b").send_notification(TOOLS);
     settle().await;
 
-    assert_eq!((merged.heard(), own.heard()), (vec![TOOLS.to_owned()], vec![TOOLS.to_owned()]));
+    assert_eq!(
+        (merged.received(), own.received()),
+        (vec![TOOLS.to_owned()], vec![TOOLS.to_owned()])
+    );
     rig.change("z");
     settle().await;
-    assert_eq!((merged.heard().len(), own.heard().len()), (1, 0), "it does not see that one");
+    assert_eq!((merged.received().len(), own.received().len()), (1, 0), "it does not see that one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,14 +237,14 @@ async fn a_client_is_notified_of_a_list_it_never_read_the_first_time_and_then_on
 
     rig.server("a").send_notification(TOOLS);
     settle().await;
-    assert_eq!(client.heard(), [TOOLS]);
+    assert_eq!(client.received(), [TOOLS]);
     rig.server("a").send_notification(TOOLS);
     settle().await;
-    assert_eq!(client.heard(), [""; 0]);
+    assert_eq!(client.received(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_listener_a_list_is_read_for_who_searches_alone() {
+async fn without_a_listener_a_changed_list_is_read_for_the_search_index() {
     let rig = Rig::new();
     let deaf = rig.sessions.open(ServerScope::Every, None, "{}", Holder::unknown());
     rig.catalog.all(ListKind::Tools, deaf.owner(), LIMITS).await;
@@ -259,22 +262,22 @@ async fn without_a_listener_a_list_is_read_for_who_searches_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_there_again_is_told_of_only_if_it_has_changed() {
+async fn clients_are_notified_of_a_reconnected_server_only_if_its_list_changed() {
     let rig = Rig::new();
     let mut client = rig.informed().await;
 
-    for (tools, n_told) in [(&[][..], 0), (&[named("x")], 1), (&[named("x")], 0)] {
+    for (tools, n_notices) in [(&[][..], 0), (&[named("x")], 1), (&[named("x")], 0)] {
         rig.server("a").kill();
         settle().await;
         rig.server("a").list(tools);
         rig.connect("a").await;
         settle().await;
-        assert_eq!(client.heard().len(), n_told, "{tools:?}");
+        assert_eq!(client.received().len(), n_notices, "{tools:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ends_before_its_list_is_compared_is_told_of() {
+async fn clients_are_notified_if_a_server_ends_before_its_list_is_compared() {
     let rig = Rig::new();
     let mut client = rig.informed().await;
 
@@ -284,30 +287,30 @@ async fn a_server_that_ends_before_its_list_is_compared_is_told_of() {
     rig.server("a").kill();
     settle().await;
 
-    assert_eq!(client.heard(), [TOOLS]);
+    assert_eq!(client.received(), [TOOLS]);
     assert_eq!(rig.server("a").n_launches(), 1, "it is not started for that");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_show_its_list_in_time_is_told_of_once() {
+async fn clients_are_notified_once_of_a_list_that_does_not_arrive_in_time() {
     let rig = Rig::new();
     let mut client = rig.informed().await;
 
     rig.server("a").set_mute(true);
     rig.server("a").send_notification(TOOLS);
     settle().await;
-    assert_eq!(client.heard(), [""; 0], "it is waited for");
-    time::sleep(defaults::LIST_PATIENCE).await;
-    assert_eq!(client.heard(), [TOOLS]);
+    assert_eq!(client.received(), [""; 0], "it is waited for");
+    time::sleep(defaults::LIST_TIMEOUT).await;
+    assert_eq!(client.received(), [TOOLS]);
     rig.server("a").set_mute(false);
     time::sleep(LIMITS.silence).await;
     rig.see(&client).await;
     settle().await;
-    assert_eq!(client.heard(), [""; 0], "they were told");
+    assert_eq!(client.received(), [""; 0], "they were notified");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_put_away_meanwhile_is_neither_started_nor_told_of() {
+async fn a_server_that_is_closed_as_idle_meanwhile_is_not_started_and_causes_no_notice() {
     let rig = Rig::with(|server| server.lifecycle = LifecycleConfig::Ephemeral);
     let mut client = rig.client(ServerScope::Every);
     rig.see(&client).await;
@@ -315,12 +318,12 @@ async fn a_server_that_is_put_away_meanwhile_is_neither_started_nor_told_of() {
     rig.server("a").send_notification(TOOLS);
     settle().await;
 
-    assert_eq!(client.heard(), [""; 0]);
+    assert_eq!(client.received(), [""; 0]);
     assert_eq!((rig.server("a").n_launches(), rig.server("a").n_living()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_of_each_client_is_told_of_to_its_own() {
+async fn a_change_of_a_per_session_server_is_sent_only_to_its_own_client() {
     let rig = Rig::with(|server| server.sharing = SharingMode::Session { max_connections: 4 });
     let (mut one, mut two) = (rig.client(ServerScope::Every), rig.client(ServerScope::Every));
     rig.see(&one).await;
@@ -328,13 +331,13 @@ async fn a_server_of_each_client_is_told_of_to_its_own() {
     rig.server("a").list(&[named("x")]);
     rig.see(&two).await;
     settle().await;
-    one.heard();
-    two.heard();
+    one.received();
+    two.received();
 
     rig.server("a").send_notification(TOOLS);
     settle().await;
 
-    assert_eq!((one.heard(), two.heard()), (vec![TOOLS.to_owned()], vec![]));
+    assert_eq!((one.received(), two.received()), (vec![TOOLS.to_owned()], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -345,15 +348,15 @@ async fn an_exclusive_server_is_compared_when_its_list_is_read_again() {
     rig.server("a").send_notification(TOOLS);
     rig.server("a").list(&[named("x")]);
     settle().await;
-    assert_eq!(client.heard(), [""; 0], "what is between two clients is for nobody");
+    assert_eq!(client.received(), [""; 0], "no client sees this change");
 
     rig.see(&client).await;
     settle().await;
-    assert_eq!(client.heard(), [TOOLS]);
+    assert_eq!(client.received(), [TOOLS]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_updated_resource_is_told_once_in_a_window_and_only_while_it_is_watched() {
+async fn a_subscribed_client_gets_one_notice_per_window_for_an_updated_resource() {
     let rig = Rig::new();
     let mut client = rig.client(ServerScope::Every);
     let slot = rig.slot("a");
@@ -364,27 +367,27 @@ async fn an_updated_resource_is_told_once_in_a_window_and_only_while_it_is_watch
         let params = json!({ "uri": uri }).to_string();
         let message =
             crate::protocol::Message::notification(method::RESOURCE_UPDATED, Some(&params));
-        let aside = SideMessage::Notification(message);
-        Announcement { server: slot.name().clone(), generation: 1, owner: None, aside }
+        let message = SideMessage::Notification(message);
+        Announcement { server: slot.name().clone(), generation: 1, owner: None, message }
     };
     for uri in ["r:2", "r:1", "r:2", "r:3", "r:2"] {
-        rig.catalog.told.send(update(uri)).await.expect("it is read");
+        rig.catalog.notices.send(update(uri)).await.expect("it is read");
     }
     time::sleep(Duration::from_millis(1)).await;
     rig.sessions.unwatch(&client.session, &slot, "r:1").await;
     settle().await;
-    assert_eq!(client.heard(), [method::RESOURCE_UPDATED]);
+    assert_eq!(client.received(), [method::RESOURCE_UPDATED]);
 
     for _ in 0..3 {
         let message = crate::protocol::Message::notification(
             method::LOG_MESSAGE,
             Some(r#"{"level":"error","data":1}"#),
         );
-        let aside = SideMessage::Notification(message);
-        let log = Announcement { aside, ..update("") };
+        let message = SideMessage::Notification(message);
+        let log = Announcement { message, ..update("") };
         rig.sessions.set_level(&client.session, crate::protocol::LoggingLevel::Info).await;
-        rig.catalog.told.send(log).await.expect("it is read");
+        rig.catalog.notices.send(log).await.expect("it is read");
     }
     time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(client.heard().len(), 3, "log messages wait for nothing");
+    assert_eq!(client.received().len(), 3, "log messages wait for nothing");
 }

@@ -80,7 +80,7 @@ fn a_cache_file_is_private_to_its_owner_and_its_draft_is_removed() {
 }
 
 #[test]
-fn a_file_is_written_again_only_if_a_definition_is_another_one() {
+fn a_cache_file_is_rewritten_only_if_a_definition_changed() {
     let rig = Rig::new();
     rig.write(&known("x")).expect("written");
     let inode = || fs::metadata(rig.path()).expect("there").ino();
@@ -140,7 +140,7 @@ fn a_cache_path_that_is_not_a_private_regular_file_is_not_read_and_does_not_bloc
 }
 
 #[test]
-fn a_link_is_replaced_and_not_what_it_leads_to() {
+fn a_symbolic_link_is_replaced_and_its_target_stays() {
     let rig = Rig::new();
     rig.write(&known("x")).expect("written");
     let victim = rig.directory.path().join("victim");
@@ -155,7 +155,7 @@ fn a_link_is_replaced_and_not_what_it_leads_to() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_costs_nothing_but_the_cache() {
+fn an_unwritable_cache_directory_disables_only_the_cache() {
     let rig = Rig::new();
     fs::write(rig.directory.path().join("a"), "a file").expect("written");
     assert!(rig.write(&known("x")).is_none() && rig.read().is_none());
@@ -183,7 +183,7 @@ fn the_disk_cache_removes_an_abandoned_draft_and_keeps_a_recent_one() {
 }
 
 #[test]
-fn the_place_is_that_of_the_manager_else_that_of_the_user() {
+fn the_cache_directory_is_that_of_the_service_manager_or_else_of_the_user() {
     let place = |variables: &[(&str, &str)]| {
         let known: BTreeMap<_, _> = variables.iter().copied().collect();
         directory(|name| known.get(name).map(OsString::from))

@@ -1,6 +1,6 @@
 //! Tests of the cached lists of servers that connect, disconnect or do not run, in virtual time.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -29,7 +29,7 @@ struct Rig {
     pool: Arc<Pool>,
     servers: Arc<InProcessLauncher>,
     config: Config,
-    told: mpsc::Receiver<Announcement>,
+    notices: mpsc::Receiver<Announcement>,
     stop: CancellationToken,
     tasks: JoinSet<()>,
     directory: Arc<TempDir>,
@@ -60,10 +60,10 @@ impl Rig {
         let pool = Arc::new(Pool::new(dialer, &config));
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
         let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
-        let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let (sender, notices) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let store = DiskCache::new(Some(directory.path().to_owned()));
         let tracker = TaskTracker::new();
-        let catalog = Arc::new(Catalog::new(Arc::clone(&pool), sessions, tracker, telling, store));
+        let catalog = Arc::new(Catalog::new(Arc::clone(&pool), sessions, tracker, sender, store));
         catalog.restore().await;
         let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
         let (at_work, stopped) = (Arc::clone(&catalog), stop.clone());
@@ -72,7 +72,7 @@ impl Rig {
         tasks.spawn(async move { at_work.follow(|| LIMITS, stopped).await });
         let (at_work, stopped) = (Arc::clone(&catalog), stop.clone());
         tasks.spawn(async move { at_work.run_persister(stopped).await });
-        Self { catalog, pool, servers, config, told, stop, tasks, directory }
+        Self { catalog, pool, servers, config, notices, stop, tasks, directory }
     }
 
     /// Stops the service and its servers, and starts a new one with the same cache.
@@ -121,12 +121,12 @@ impl Rig {
     }
 
     /// Returns the number of notices that the tools of `a` have changed.
-    fn n_told(&mut self) -> usize {
-        let mut n_told = 0;
-        while self.told.try_recv().is_ok() {
-            n_told += 1;
+    fn n_notices(&mut self) -> usize {
+        let mut n_notices = 0;
+        while self.notices.try_recv().is_ok() {
+            n_notices += 1;
         }
-        n_told
+        n_notices
     }
 
     fn file(&self) -> std::path::PathBuf {
@@ -153,7 +153,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_everything_is_there_and_nothing_runs() {
+async fn after_a_restart_the_lists_are_known_and_no_server_runs() {
     let rig = Rig::new().await;
     let before = rig.tools().await;
     assert_eq!((before.len(), rig.n_launches()), (2, 2));
@@ -188,8 +188,8 @@ async fn a_server_connected_just_before_a_stop_is_cached_for_the_next_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_comes_has_the_last_word_and_clients_hear_of_it_once() {
-    for (tools, n_told) in [(vec![], 0), (vec![named("x")], 1)] {
+async fn a_connected_server_replaces_its_cached_list_and_clients_are_notified_once() {
+    for (tools, n_notices) in [(vec![], 0), (vec![named("x")], 1)] {
         let rig = Rig::new().await;
         rig.tools().await;
         let mut rig = rig.restart().await;
@@ -199,12 +199,16 @@ async fn a_server_that_comes_has_the_last_word_and_clients_hear_of_it_once() {
 
         rig.connect().await;
 
-        assert_eq!(rig.n_told(), n_told);
+        assert_eq!(rig.n_notices(), n_notices);
         let snapshot = rig.snapshot().await;
-        assert_eq!(snapshot.generation, before + n_told as u64);
+        assert_eq!(snapshot.generation, before + n_notices as u64);
         assert_eq!(rig.source("a").await, Some(KnownSource::Live));
-        assert_eq!(snapshot.tool("a", "x").is_some(), n_told == 1);
-        assert_eq!(version(&rig.file()) != file, n_told == 1, "written only if it is another one");
+        assert_eq!(snapshot.tool("a", "x").is_some(), n_notices == 1);
+        assert_eq!(
+            version(&rig.file()) != file,
+            n_notices == 1,
+            "written only if it is another one"
+        );
         rig.connect().await;
         rig.tools().await;
         assert_eq!(rig.server("a").n_lists(), 2, "it is read once in each life");
@@ -212,7 +216,7 @@ async fn a_server_that_comes_has_the_last_word_and_clients_hear_of_it_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_was_put_away_keeps_its_tools_and_is_asked_when_it_comes_again() {
+async fn a_closed_idle_server_keeps_its_tools_and_is_read_again_on_reconnection() {
     let rig = Rig::new().await;
     rig.connect().await;
     assert_eq!(
@@ -246,23 +250,23 @@ async fn learning_reads_all_unknown_servers_together_and_names_the_failed_ones()
     let start = Instant::now();
     let left_out = rig.catalog.learn(LIMITS, None).await;
     assert_eq!(left_out.len(), 1);
-    assert!(start.elapsed() <= defaults::LIST_PATIENCE);
+    assert!(start.elapsed() <= defaults::LIST_TIMEOUT);
     assert_eq!(rig.server("a").n_lists(), 1, "it is known");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_starts_is_waited_for_longer_by_a_search_that_is_about_it() {
+async fn a_search_waits_longer_for_a_starting_server_that_it_is_about() {
     let seconds = Duration::from_secs;
     let rig = Rig::new().await;
     rig.server("b").set_behaviour(ServerBehaviour::SlowModern);
     let start = Instant::now();
     let words = |text| Some(RelevanceTerms::of(text));
     let left_out = rig.catalog.learn(LIMITS, words("draw a map").as_ref()).await;
-    assert_eq!(left_out[0].read_for, Some(defaults::LIST_PATIENCE), "{left_out:?}");
-    assert_eq!(start.elapsed(), defaults::LIST_PATIENCE);
+    assert_eq!(left_out[0].read_for, Some(defaults::LIST_TIMEOUT), "{left_out:?}");
+    assert_eq!(start.elapsed(), defaults::LIST_TIMEOUT);
     // A caller that has waited in vain does not wait again.
     assert_eq!(rig.catalog.learn(LIMITS, words("draw a map").as_ref()).await.len(), 1);
-    assert_eq!(start.elapsed(), defaults::LIST_PATIENCE);
+    assert_eq!(start.elapsed(), defaults::LIST_TIMEOUT);
 
     let release = async {
         tokio::time::sleep(seconds(8)).await;
@@ -271,11 +275,11 @@ async fn a_server_that_starts_is_waited_for_longer_by_a_search_that_is_about_it(
     let words = words("what b has");
     let (left_out, ()) = tokio::join!(rig.catalog.learn(LIMITS, words.as_ref()), release);
     assert!(left_out.is_empty(), "{left_out:?}");
-    assert_eq!(start.elapsed(), defaults::LIST_PATIENCE + seconds(8));
+    assert_eq!(start.elapsed(), defaults::LIST_TIMEOUT + seconds(8));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_read_on_demand_and_what_was_known_survives_a_failure() {
+async fn a_list_is_read_on_demand_and_the_known_list_survives_a_failure() {
     let rig = Rig::new().await;
     rig.tools().await;
     rig.server("a").list(&[named("x")]);
@@ -314,8 +318,8 @@ async fn a_caller_that_asks_while_a_snapshot_is_made_sees_the_preceding_change()
         let tool = format!("tool_{n}");
         rig.server("a").list(&[named(&tool)]);
         rig.catalog.refresh(&rig.slot("a"), LIMITS).await.expect("it is there");
-        let asking = (0..4).map(|_| rig.snapshot());
-        for snapshot in futures_util::future::join_all(asking).await {
+        let snapshots = (0..4).map(|_| rig.snapshot());
+        for snapshot in futures_util::future::join_all(snapshots).await {
             assert!(snapshot.tool("a", &tool).is_some());
         }
     }
@@ -348,7 +352,7 @@ async fn a_list_read_on_connecting_does_not_change_the_failure_count_of_its_serv
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_each_request_may_start_a_process_a_list_is_not_read_with_each() {
+async fn a_server_with_a_process_for_each_request_is_not_read_at_each_request() {
     for change in [
         (|server: &mut config::ServerConfig| server.lifecycle = LifecycleConfig::Ephemeral)
             as fn(&mut _),
@@ -371,7 +375,7 @@ async fn where_each_request_may_start_a_process_a_list_is_not_read_with_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_of_each_client_is_known_by_one_who_is_none() {
+async fn the_tools_of_a_per_session_server_are_read_on_a_connection_of_no_client() {
     let rig =
         Rig::with(|server| server.sharing = SharingMode::Session { max_connections: 4 }).await;
     assert!(rig.catalog.learn(LIMITS, None).await.is_empty());
@@ -387,14 +391,14 @@ async fn a_server_of_each_client_is_known_by_one_who_is_none() {
     let until = Instant::now() + LIMITS.silence;
     drop(rig.slot("a").lease(Some(&client), until).await.expect("its own"));
     settle().await;
-    assert_eq!(rig.n_told(), 1, "what its own connection lists is another list");
+    assert_eq!(rig.n_notices(), 1, "what its own connection lists is another list");
     client.key = 8;
     let tools = rig.catalog.all(ListKind::Tools, Some(&client), LIMITS).await;
     assert!(!tools[0].1.iter().any(|tool| tool.key == "x"), "that was said to one client alone");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_declared_another_way_is_not_shown_with_old_tools() {
+async fn a_server_with_a_changed_declaration_does_not_keep_its_old_tools() {
     let mut rig = Rig::new().await;
     rig.tools().await;
     settle().await;
@@ -449,7 +453,7 @@ async fn an_old_list_of_a_server_without_change_notifications_is_read_again_on_u
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_another_one_at_each_look_is_written_once_in_a_while() {
+async fn a_list_that_changes_at_each_read_is_written_at_most_once_per_pause() {
     let rig = Rig::new().await;
     rig.tools().await;
     settle().await;
@@ -494,7 +498,7 @@ async fn a_file_that_was_removed_is_written_again_when_its_server_lists_the_same
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_directory_all_is_as_ever_but_nothing_is_kept() {
+async fn without_a_cache_directory_the_catalog_works_and_stores_nothing() {
     let rig = Rig::new().await;
     std::fs::remove_dir(rig.directory.path()).expect("it is empty");
     std::fs::write(rig.directory.path(), "a file").expect("written");

@@ -95,7 +95,7 @@ fn profile(title: &str, instructions: &str) -> ServerProfile {
 }
 
 #[test]
-fn the_generation_grows_only_if_a_definition_is_another_one() {
+fn the_generation_grows_only_if_a_definition_changes() {
     let mut rig = Rig::new();
     assert_eq!(rig.make(), 0);
     assert_eq!(rig.learn("a", &[("one", "reads")]), 1);
@@ -110,7 +110,7 @@ fn the_generation_grows_only_if_a_definition_is_another_one() {
 }
 
 #[test]
-fn the_fingerprint_is_that_of_the_definitions_however_they_came_about() {
+fn equal_definitions_have_equal_fingerprints_whatever_their_history() {
     let (mut one, mut other) = (Rig::new(), Rig::new());
     one.learn("a", &[("x", "")]);
     one.learn("a", &[("y", "")]);
@@ -179,7 +179,7 @@ fn an_unchanged_list_is_not_analysed_again() {
 }
 
 #[test]
-fn a_server_is_about_its_title_and_its_instructions_and_no_more_than_fits() {
+fn the_description_of_a_server_has_its_title_and_instructions_and_is_bounded() {
     assert_eq!(about(&profile("T", "does\nthis")), "T\ndoes\nthis");
     assert_eq!(about(&profile("", "i")), "i");
     let bare = ServerProfile::read(r#"{"protocolVersion":"2025-11-25","serverInfo":{"name":"n"}}"#);
@@ -188,7 +188,7 @@ fn a_server_is_about_its_title_and_its_instructions_and_no_more_than_fits() {
 }
 
 #[test]
-fn other_words_for_the_same_make_another_generation() {
+fn changed_synonyms_make_a_new_generation() {
     let mut rig = Rig::new();
     rig.learn("a", &[("fetch", "gets a frobnicator")]);
     let (generation, fingerprint) = (rig.snapshot.generation, rig.snapshot.fingerprint);

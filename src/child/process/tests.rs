@@ -26,7 +26,7 @@ fn is_alive(pid: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_child_leaves_when_its_input_ends() {
+async fn a_child_exits_when_its_input_ends() {
     let (mut child, pipes) = Child::spawn(&shell("cat; exit 3")).expect("starts");
     drop(pipes);
     // Before any signal: a busy machine may take longer than the first wait of the escalation.
@@ -126,8 +126,8 @@ async fn a_process_that_a_daemon_starts_during_termination_does_not_survive() {
         r#"setsid --fork sh -c 'trap "" TERM; echo $$; while :; do sleep 0.01 & sleep 0.01; done'"#;
     let (child, pipes) = Child::spawn(&shell(&format!("{script}; cat"))).expect("starts");
     let daemon = first_line(pipes.stdout).await;
-    let ProcessDescendants::Child { mark: Some(mark), .. } = child.family else {
-        panic!("it has a mark")
+    let ProcessDescendants::Child { marker: Some(marker), .. } = child.descendants else {
+        panic!("it has a marker")
     };
     drop(pipes.stdin);
 
@@ -135,7 +135,7 @@ async fn a_process_that_a_daemon_starts_during_termination_does_not_survive() {
 
     assert!(!is_alive(&daemon));
     let is_left = |process: ProcessEntry| {
-        process.environment().is_some_and(|found| ChildMarker::find(&found) == Some(mark))
+        process.environment().is_some_and(|found| ChildMarker::find(&found) == Some(marker))
     };
     assert!(!ProcessEntry::all().any(is_left));
 }
@@ -149,7 +149,7 @@ async fn a_child_inherits_no_variable_that_is_not_on_the_list() {
     child.terminate(escalation::cancelled_token()).await;
 
     for name in names.split(' ').filter(|name| {
-        !["DECLARED", environment::MARK, "PWD", "OLDPWD", "_", "SHLVL"].contains(name)
+        !["DECLARED", environment::MARKER, "PWD", "OLDPWD", "_", "SHLVL"].contains(name)
     }) {
         assert!(environment::INHERITED.contains(&name), "{name} leaked");
     }

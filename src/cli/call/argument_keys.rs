@@ -1,5 +1,7 @@
 //! The parser of tool arguments given as `--key value`, guided by the tool's schema. Pure.
 
+use std::iter::Peekable;
+
 use serde_json::{Map, Value};
 
 use super::{schema::SchemaCursor, value::convert};
@@ -56,14 +58,19 @@ impl<'a> ParsedArguments<'a> {
         let also = also.iter().map(|name| (*name).to_owned());
         let near = nearest(key.trim_start_matches("no-"), known.chain(also));
         let hint = match near.first() {
-            Some(near) => format!("Did you mean `--{near}`? `--help` behind the tool shows its arguments."),
-            None => "`--help` behind the tool shows its arguments; what its schema does not name goes in as JSON.".to_owned(),
+            Some(near) => format!(
+                "Did you mean `--{near}`? Add `--help` after the tool to see its arguments."
+            ),
+            None => {
+                "Add `--help` after the tool to see its arguments. Give others as one JSON object."
+                    .to_owned()
+            }
         };
         ArgumentSyntaxError::new(format!("the tool has no argument `{key}`"), hint)
     }
 
     /// Returns `true` if the key stands alone, so that the `next` word is not its value.
-    pub(super) fn is_flag(found: &ResolvedKey<'_>, next: Option<&str>) -> bool {
+    fn is_flag(found: &ResolvedKey<'_>, next: Option<&str>) -> bool {
         let types = found.place.types();
         let is_value = |next: &str| match next {
             "true" | "false" => true,
@@ -76,12 +83,31 @@ impl<'a> ParsedArguments<'a> {
         types.boolean && !next.is_some_and(is_value)
     }
 
+    /// Reads the value of a key: the text `given` after its `=`, or the next of `words`.
+    ///
+    /// # Errors
+    ///
+    /// [`ArgumentSyntaxError`] when there is no value, or as [`Self::add`] returns it.
+    pub(super) fn read_value<'w>(
+        &mut self,
+        key: &str,
+        found: &ResolvedKey<'a>,
+        given: Option<&str>,
+        words: &mut Peekable<impl Iterator<Item = &'w str>>,
+    ) -> Result<(), ArgumentSyntaxError> {
+        if given.is_none() && Self::is_flag(found, words.peek().copied()) {
+            return self.switch(key, found, true);
+        }
+        let text = given.or_else(|| words.next_if(|next| !is_key(next)));
+        self.add(key, found, text.ok_or_else(|| missing_value(key))?)
+    }
+
     /// Adds the value that `text` stands for.
     ///
     /// # Errors
     ///
     /// [`ArgumentSyntaxError`] when `text` does not fit the schema, or a value is present.
-    pub(super) fn add(
+    fn add(
         &mut self,
         key: &str,
         found: &ResolvedKey<'a>,
@@ -104,8 +130,8 @@ impl<'a> ParsedArguments<'a> {
                 Some(_) => None,
             });
         }
-        let value =
-            convert(found.place, text).map_err(|expected| mistyped(key, text, &expected))?;
+        let value = convert(found.place, text);
+        let value = value.map_err(|expected| mistyped(key, text, &expected))?;
         self.put(key, found, |old| match (old, value) {
             (None, value) => Some(value),
             (Some(Value::Array(mut items)), Value::Array(more)) => {
@@ -130,7 +156,7 @@ impl<'a> ParsedArguments<'a> {
         if !found.place.types().boolean {
             let expected = found.place.types().names().join(" or ");
             return Err(ArgumentSyntaxError::new(
-                format!("`--{key}` is no switch"),
+                format!("`--{key}` is not a switch"),
                 format!("Give it a value: {expected}."),
             ));
         }
@@ -145,7 +171,7 @@ impl<'a> ParsedArguments<'a> {
         change: impl FnOnce(Option<Value>) -> Option<Value>,
     ) -> Result<(), ArgumentSyntaxError> {
         let twice = || {
-            let hint = "Give it once; only a list takes several.";
+            let hint = "Give it once. Only a list takes several values.";
             ArgumentSyntaxError::new(format!("`--{key}` is given twice"), hint)
         };
         let Some((last, outer)) = found.path.split_last() else { return Ok(()) };
@@ -164,6 +190,13 @@ impl<'a> ParsedArguments<'a> {
 pub(super) fn is_key(word: &str) -> bool {
     word.strip_prefix("--")
         .is_some_and(|name| name.starts_with(|it: char| it.is_alphanumeric() || it == '_'))
+}
+
+/// Returns the error for a key without a value.
+pub(super) fn missing_value(key: &str) -> ArgumentSyntaxError {
+    let hint =
+        format!("Write the value after the key. If it begins with `--`, write `--{key}=VALUE`.");
+    ArgumentSyntaxError::new(format!("`--{key}` needs a value"), hint)
 }
 
 fn mistyped(key: &str, text: &str, expected: &str) -> ArgumentSyntaxError {
@@ -202,9 +235,8 @@ fn resolve<'a>(place: SchemaCursor<'a>, key: &str, is_outermost: bool) -> Option
 /// Finds a property by its name, ignoring case, `-` and `_` if no name is equal.
 fn member<'a>(place: SchemaCursor<'a>, name: &str) -> Option<(&'a str, SchemaCursor<'a>)> {
     let properties = place.properties();
-    let exact = properties.iter().find(|(known, _)| *known == name);
-    if let Some(found) = exact {
-        return Some(*found);
+    if let Some(exact) = properties.iter().find(|(known, _)| *known == name) {
+        return Some(*exact);
     }
     let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
     let wanted = plain(name);

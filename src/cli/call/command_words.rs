@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Options,
-    argument_keys::{ArgumentSyntaxError, ParsedArguments, is_key},
+    argument_keys::{ArgumentSyntaxError, ParsedArguments, is_key, missing_value},
 };
 use crate::config::duration;
 
@@ -43,8 +43,8 @@ pub(super) fn needs_schema(words: &[String]) -> bool {
     words.first().is_some_and(|first| first.starts_with('-') && first != "-")
 }
 
-/// Reads the words. `ours` holds the options before the tool already; a key that the tool declares
-/// as an argument belongs to the tool.
+/// Reads the words. `options` already holds the options before the tool; a key that the tool
+/// declares as an argument belongs to the tool.
 ///
 /// # Errors
 ///
@@ -52,10 +52,10 @@ pub(super) fn needs_schema(words: &[String]) -> bool {
 pub(super) fn read(
     words: &[String],
     schema: &Value,
-    ours: &mut Options,
+    options: &mut Options,
 ) -> Result<HelpRequest, ArgumentSyntaxError> {
     let mut arguments = ParsedArguments::new(schema);
-    let (mut source, mut has_keys) = (None, false);
+    let mut source = None;
     let mut words = words.iter().map(String::as_str).peekable();
     while let Some(word) = words.next() {
         if word == "-h" {
@@ -64,85 +64,81 @@ pub(super) fn read(
         let Some(name) = word.strip_prefix("--").filter(|_| is_key(word)) else {
             let read = positional(word)?;
             if source.replace(read).is_some() {
+                let text = format!("unexpected word `{word}` after the arguments");
                 let hint =
                     "Give one JSON object, `@FILE`, `-`, or `--key value` for each argument.";
-                return Err(ArgumentSyntaxError::new(
-                    format!("`{word}` is one word too many"),
-                    hint,
-                ));
+                return Err(ArgumentSyntaxError::new(text, hint));
             }
             continue;
         };
-        let (key, given) = match name.split_once('=') {
-            Some((key, value)) => (key, Some(value)),
-            None => (name, None),
-        };
+        let (key, given) =
+            name.split_once('=').map_or((name, None), |(key, value)| (key, Some(value)));
         // A key that the tool permits but does not declare is an option of metamcp.
-        let is_ours = SWITCHES.contains(&key) || VALUES.contains(&key);
+        let is_option = SWITCHES.contains(&key) || VALUES.contains(&key);
         // Keys cannot be combined with JSON. The socket is needed before the schema is known.
         let is_open = source.is_none() && key != "socket";
         let found = if is_open { arguments.find(key) } else { None };
-        if source.is_some() && !is_ours {
-            return Err(twofold());
+        if source.is_some() && !is_option {
+            return Err(conflicting_sources());
         }
-        if let Some(found) = found.filter(|found| found.is_named || !is_ours) {
-            has_keys = true;
-            match given {
-                Some(text) => arguments.add(key, &found, text)?,
-                None if ParsedArguments::is_flag(&found, words.peek().copied()) => {
-                    arguments.switch(key, &found, true)?;
-                }
-                None => {
-                    let text = words.next_if(|next| !is_key(next)).ok_or_else(|| lacking(key))?;
-                    arguments.add(key, &found, text)?;
-                }
-            }
+        if let Some(found) = found.filter(|found| found.is_named || !is_option) {
+            arguments.read_value(key, &found, given, &mut words)?;
         } else if SWITCHES.contains(&key) {
-            if given.is_some() {
-                return Err(ArgumentSyntaxError::new(
-                    format!("`--{key}` takes no value"),
-                    "Leave it out.",
-                ));
-            }
-            match key {
-                "json" => ours.reader.json = true,
-                "dry-run" => ours.dry_run = true,
-                "async" => ours.is_async = true,
-                _ => return Ok(HelpRequest::Help),
+            options.switch_on(key, given)?;
+            if key == "help" {
+                return Ok(HelpRequest::Help);
             }
         } else if VALUES.contains(&key) {
-            let text = given.or_else(|| words.next()).ok_or_else(|| lacking(key))?;
-            match key {
-                "fields" => ours.fields.extend(text.split(',').map(str::to_owned)),
-                "timeout" => {
-                    let hint = "Give one such as 5s, 500ms or 2m.";
-                    ours.timeout_ms = Some(
-                        milliseconds(text)
-                            .map_err(|error| ArgumentSyntaxError::new(error, hint))?,
-                    );
-                }
-                "file" => ours.file = Some(text.into()),
-                _ => ours.reader.target.socket = Some(text.into()),
-            }
+            let text = given.or_else(|| words.next()).ok_or_else(|| missing_value(key))?;
+            options.set(key, text)?;
         } else {
-            let off = key.strip_prefix("no-").filter(|_| source.is_none() && given.is_none());
+            let off = key.strip_prefix("no-").filter(|_| given.is_none());
             match off.and_then(|key| Some((key, arguments.find(key)?))) {
-                Some((key, found)) => {
-                    has_keys = true;
-                    arguments.switch(key, &found, false)?;
-                }
+                Some((key, found)) => arguments.switch(key, &found, false)?,
                 None => return Err(arguments.unknown(key, &[&SWITCHES[..], &VALUES].concat())),
             }
         }
     }
-    let file = ours.file.take().map(ArgumentSource::File);
-    let keys = has_keys.then(|| ArgumentSource::Keys(arguments.into_values()));
-    let mut given = [source, file, keys].into_iter().flatten();
+    let file = options.file.take().map(ArgumentSource::File);
+    let values = Some(arguments.into_values()).filter(|values| !values.is_empty());
+    let mut given = [source, file, values.map(ArgumentSource::Keys)].into_iter().flatten();
     let first = given.next().unwrap_or(ArgumentSource::Nothing);
     if given.next().is_some() {
-        return Err(twofold());
+        return Err(conflicting_sources());
     }
     Ok(HelpRequest::Call(first))
+}
+
+impl Options {
+    /// Sets one of [`SWITCHES`], except `help`, which is no option of a call.
+    fn switch_on(&mut self, key: &str, given: Option<&str>) -> Result<(), ArgumentSyntaxError> {
+        if given.is_some() {
+            let text = format!("`--{key}` takes no value");
+            return Err(ArgumentSyntaxError::new(text, "Leave the value out."));
+        }
+        match key {
+            "json" => self.common.json = true,
+            "dry-run" => self.dry_run = true,
+            "async" => self.is_async = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Sets one of [`VALUES`].
+    fn set(&mut self, key: &str, text: &str) -> Result<(), ArgumentSyntaxError> {
+        match key {
+            "fields" => self.fields.extend(text.split(',').map(str::to_owned)),
+            "timeout" => {
+                let hint = "Give a time such as 5s, 500ms or 2m.";
+                let invalid = |error| ArgumentSyntaxError::new(error, hint);
+                self.timeout_ms = Some(milliseconds(text).map_err(invalid)?);
+            }
+            "file" => self.file = Some(text.into()),
+            _ => self.common.target.socket = Some(text.into()),
+        }
+        Ok(())
+    }
 }
 
 fn positional(word: &str) -> Result<ArgumentSource, ArgumentSyntaxError> {
@@ -151,18 +147,13 @@ fn positional(word: &str) -> Result<ArgumentSource, ArgumentSyntaxError> {
         "-" => Ok(ArgumentSource::Stdin),
         word if word.starts_with('@') => Ok(ArgumentSource::File(word[1..].into())),
         word if word.trim_start().starts_with('{') => Ok(ArgumentSource::Json(word.to_owned())),
-        word => Err(ArgumentSyntaxError::new(format!("`{word}` is no JSON object"), hint)),
+        word => Err(ArgumentSyntaxError::new(format!("`{word}` is not a JSON object"), hint)),
     }
 }
 
-fn twofold() -> ArgumentSyntaxError {
+fn conflicting_sources() -> ArgumentSyntaxError {
     let hint = "Give one JSON object, a file, or `--key value` for each argument.";
     ArgumentSyntaxError::new("the arguments are given in two ways", hint)
-}
-
-fn lacking(key: &str) -> ArgumentSyntaxError {
-    let hint = format!("Write it behind the key; one that begins with `--` as `--{key}=VALUE`.");
-    ArgumentSyntaxError::new(format!("`--{key}` needs a value"), hint)
 }
 
 /// Parses a duration with a unit, or a number of milliseconds.
@@ -172,7 +163,11 @@ fn lacking(key: &str) -> ArgumentSyntaxError {
 /// A sentence that describes the expected form.
 pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
     if let Ok(number) = text.parse::<u64>() {
-        return if number == 0 { Err("0 is no time".to_owned()) } else { Ok(number) };
+        return if number == 0 {
+            Err("the time must be longer than 0".to_owned())
+        } else {
+            Ok(number)
+        };
     }
     let duration = duration::parse(text)?;
     Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))

@@ -18,7 +18,7 @@ pub(super) struct ProgressDisplay {
 /// The progress line. Nothing is drawn if standard error is not a terminal.
 #[derive(Debug)]
 pub(super) struct ProgressLine {
-    is_watched: bool,
+    is_terminal: bool,
     is_drawn: bool,
 }
 
@@ -31,24 +31,24 @@ const BAR_COLUMNS: usize = 24;
 impl ProgressLine {
     /// Returns a line that is not yet drawn.
     pub(super) fn new() -> Self {
-        Self { is_watched: terminal::is_watched(), is_drawn: false }
+        Self { is_terminal: terminal::is_stderr_terminal(), is_drawn: false }
     }
 
     /// Draws the progress of a notification, given as JSON text.
     pub(super) fn draw(&mut self, params: &str) {
         let Ok(progress) = serde_json::from_str::<ProgressDisplay>(params) else { return };
-        if self.is_watched {
+        if self.is_terminal {
             self.is_drawn = true;
             // The last column stays empty, because some terminals would wrap the line there.
             let columns = terminal::error_width().saturating_sub(1);
-            output::complain(&format!("{CLEAR}{}", line(&progress, columns)));
+            output::eprint(&format!("{CLEAR}{}", line(&progress, columns)));
         }
     }
 
     /// Erases the line, before other output.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
-            output::complain(CLEAR);
+            output::eprint(CLEAR);
         }
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_end_is_known_there_is_a_bar() {
+    fn progress_with_a_known_total_is_shown_as_a_bar() {
         let bar = shown(3.0, Some(4.0), Some("reading\u{1b}[2J"), 80);
         assert_eq!(bar, "██████████████████░░░░░░  75 %  3/4  reading\\u{1b}[2J");
         assert_eq!(shown(9.0, Some(4.0), None, 80), "████████████████████████ 100 %  9/4");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_is_not_there_is_a_counter() {
+    fn progress_without_a_total_is_shown_as_a_counter() {
         assert_eq!(shown(17.0, None, Some("files"), 80), "17  files");
         assert_eq!(shown(0.25, Some(0.0), None, 80), "0.25");
     }

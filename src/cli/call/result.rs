@@ -18,8 +18,7 @@ pub(in crate::cli) enum OutputPart {
 /// Returns the printed parts of a result: its texts, one line for each other block, and the
 /// structured value if there is no text.
 pub(in crate::cli) fn parts(result: &Value) -> Vec<OutputPart> {
-    let blocks = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut parts: Vec<OutputPart> = blocks.iter().map(block).collect();
+    let mut parts: Vec<OutputPart> = output::items(&result["content"]).iter().map(block).collect();
     let has_text = parts.iter().any(|part| matches!(part, OutputPart::Text(_)));
     if let Some(structured) = result.get("structuredContent").filter(|_| !has_text) {
         parts.push(OutputPart::Json(structured.to_string()));
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_printed_and_what_cannot_be_is_named() {
+    fn texts_are_printed_and_other_content_is_described_in_one_line() {
         let result = json!({ "content": [
             { "type": "text", "text": "a\nb" },
             { "type": "image", "mimeType": "image/png", "data": "AAAAAA==" },
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_structured_value_is_printed_where_there_is_no_text() {
+    fn the_structured_value_is_printed_if_a_result_has_no_text() {
         let result = json!({ "content": [], "structuredContent": { "a": 1 } });
         assert_eq!(parts(&result), [OutputPart::Json(r#"{"a":1}"#.to_owned())]);
     }

@@ -114,7 +114,7 @@ impl<'a> SchemaCursor<'a> {
                 name => types.add(name),
             }
             let listed = form["enum"].as_array().into_iter().flatten();
-            listed.chain(form.get("const")).for_each(|value| types.add_that_of(value));
+            listed.chain(form.get("const")).for_each(|value| types.add_type_of(value));
             if form["properties"].is_object() {
                 types.object = true;
             }
@@ -201,7 +201,7 @@ impl ValueTypes {
         }
     }
 
-    fn add_that_of(&mut self, value: &Value) {
+    fn add_type_of(&mut self, value: &Value) {
         match value {
             Value::Null => self.null = true,
             Value::Bool(_) => self.boolean = true,

@@ -48,16 +48,16 @@ fn words(words: &[&str]) -> Vec<String> {
 
 /// Reads words and returns the arguments, or the error and its hint.
 fn arguments(given: &[&str]) -> Result<Value, String> {
-    let mut ours = Options::default();
-    match read(&words(given), &schema(), &mut ours) {
+    let mut options = Options::default();
+    match read(&words(given), &schema(), &mut options) {
         Ok(HelpRequest::Call(ArgumentSource::Keys(values))) => Ok(Value::Object(values)),
         Ok(other) => Err(format!("{other:?}")),
-        Err(wrong) => Err(format!("{}. {}", wrong.text, wrong.hint)),
+        Err(error) => Err(format!("{}. {}", error.text, error.hint)),
     }
 }
 
 #[test]
-fn a_value_is_what_the_schema_makes_of_it() {
+fn an_argument_value_gets_the_type_that_the_schema_declares() {
     for (given, expected) in [
         (&["--2fa", "off"][..], json!({ "2fa": "off" })),
         (&["--name", "5"][..], json!({ "name": "5" })),
@@ -82,7 +82,7 @@ fn a_value_is_what_the_schema_makes_of_it() {
 }
 
 #[test]
-fn a_switch_stands_alone_or_has_a_value() {
+fn a_boolean_argument_stands_alone_or_has_a_value() {
     for (given, expected) in [
         (&["--verbose"][..], json!({ "verbose": true })),
         (&["--no-verbose"], json!({ "verbose": false })),
@@ -95,7 +95,7 @@ fn a_switch_stands_alone_or_has_a_value() {
 }
 
 #[test]
-fn a_list_takes_a_key_again_and_dots_lead_inside() {
+fn a_repeated_key_extends_a_list_and_dots_address_members() {
     for (given, expected) in [
         (&["--tags", "a", "--tags", "5"][..], json!({ "tags": ["a", "5"] })),
         (&["--sizes=1", "--sizes=[2,3]"], json!({ "sizes": [1, 2, 3] })),
@@ -115,8 +115,8 @@ fn a_list_takes_a_key_again_and_dots_lead_inside() {
 }
 
 #[test]
-fn an_invalid_call_argument_is_reported_with_the_likely_intention() {
-    let wrong = |given: &[&str]| arguments(given).expect_err("it is wrong");
+fn an_invalid_call_argument_is_reported_with_a_suggestion() {
+    let error = |given: &[&str]| arguments(given).expect_err("it is invalid");
     let all = [
         &["--nmae", "x"][..],
         &["--no-verbos"],
@@ -136,56 +136,57 @@ fn an_invalid_call_argument_is_reported_with_the_likely_intention() {
         &["{}", "{}"],
         &["{}", "--n", "1"],
     ];
-    insta::assert_snapshot!(all.map(wrong).join("\n"), @r"
-    the tool has no argument `nmae`. Did you mean `--name`? `--help` behind the tool shows its arguments.
-    the tool has no argument `no-verbos`. Did you mean `--verbose`? `--help` behind the tool shows its arguments.
-    the tool has no argument `zebra`. `--help` behind the tool shows its arguments; what its schema does not name goes in as JSON.
+    insta::assert_snapshot!(all.map(error).join("\n"), @r"
+    the tool has no argument `nmae`. Did you mean `--name`? Add `--help` after the tool to see its arguments.
+    the tool has no argument `no-verbos`. Did you mean `--verbose`? Add `--help` after the tool to see its arguments.
+    the tool has no argument `zebra`. Add `--help` after the tool to see its arguments. Give others as one JSON object.
     `--n` cannot be `many`. Expected: integer.
     `--mode` cannot be `slow`. Expected: one of fast, 5, true.
     `--sizes` cannot be `x`. Expected: integer.
-    `--name` needs a value. Write it behind the key; one that begins with `--` as `--name=VALUE`.
-    `--name` needs a value. Write it behind the key; one that begins with `--` as `--name=VALUE`.
-    `--name` is given twice. Give it once; only a list takes several.
-    `--name` is no switch. Give it a value: string.
-    `word` is no JSON object. Give the arguments as one JSON object, as `@FILE`, `-` for standard input, or as `--key value`.
+    `--name` needs a value. Write the value after the key. If it begins with `--`, write `--name=VALUE`.
+    `--name` needs a value. Write the value after the key. If it begins with `--`, write `--name=VALUE`.
+    `--name` is given twice. Give it once. Only a list takes several values.
+    `--name` is not a switch. Give it a value: string.
+    `word` is not a JSON object. Give the arguments as one JSON object, as `@FILE`, `-` for standard input, or as `--key value`.
     the arguments are given in two ways. Give one JSON object, a file, or `--key value` for each argument.
-    the tool has no argument `filter.until`. `--help` behind the tool shows its arguments; what its schema does not name goes in as JSON.
-    `soon` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`. Give one such as 5s, 500ms or 2m.
-    `--json` takes no value. Leave it out.
-    `{}` is one word too many. Give one JSON object, `@FILE`, `-`, or `--key value` for each argument.
+    the tool has no argument `filter.until`. Add `--help` after the tool to see its arguments. Give others as one JSON object.
+    `soon` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`. Give a time such as 5s, 500ms or 2m.
+    `--json` takes no value. Leave the value out.
+    unexpected word `{}` after the arguments. Give one JSON object, `@FILE`, `-`, or `--key value` for each argument.
     the arguments are given in two ways. Give one JSON object, a file, or `--key value` for each argument.
     ");
 }
 
 #[test]
 fn an_option_that_the_tool_declares_goes_to_the_tool_and_any_other_goes_to_the_cli() {
-    let mut ours = Options::default();
+    let mut options = Options::default();
     let given = words(&["--dry-run", "--json", "--fields", "a,b", "--fields=c", "--timeout", "5s"]);
-    let read_words = read(&given, &schema(), &mut ours).expect("they are understood");
+    let read_words = read(&given, &schema(), &mut options).expect("they are understood");
     let expected = json!({ "dry_run": true });
     assert_eq!(
         read_words,
         HelpRequest::Call(ArgumentSource::Keys(expected.as_object().unwrap().clone()))
     );
-    assert!(ours.reader.json && !ours.dry_run);
-    assert_eq!((ours.fields.join(" "), ours.timeout_ms), ("a b c".to_owned(), Some(5000)));
+    assert!(options.common.json && !options.dry_run);
+    assert_eq!((options.fields.join(" "), options.timeout_ms), ("a b c".to_owned(), Some(5000)));
 
-    let mut ours = Options::default();
+    let mut options = Options::default();
     let open = json!({ "type": "object" });
-    let read_words = read(&words(&["--dry-run", "--x", "1", "--async"]), &open, &mut ours).unwrap();
+    let read_words =
+        read(&words(&["--dry-run", "--x", "1", "--async"]), &open, &mut options).unwrap();
     let expected = json!({ "x": 1 });
     assert_eq!(
         read_words,
         HelpRequest::Call(ArgumentSource::Keys(expected.as_object().unwrap().clone()))
     );
-    assert!(ours.dry_run && ours.is_async);
+    assert!(options.dry_run && options.is_async);
 }
 
 #[test]
-fn arguments_come_from_where_they_are_said_to_be() {
+fn arguments_are_read_from_the_source_that_the_words_name() {
     let source = |given: &[&str]| {
-        let mut ours = Options::default();
-        match read(&words(given), &Value::Null, &mut ours) {
+        let mut options = Options::default();
+        match read(&words(given), &Value::Null, &mut options) {
             Ok(HelpRequest::Call(source)) => source,
             other => panic!("{given:?}: {other:?}"),
         }
@@ -197,9 +198,9 @@ fn arguments_come_from_where_they_are_said_to_be() {
     assert_eq!(source(&["--file", "x.json"]), ArgumentSource::File("x.json".into()));
     assert!(!needs_schema(&words(&["{}", "--json"])) && !needs_schema(&words(&["-"])));
     assert!(!needs_schema(&[]) && needs_schema(&words(&["--n", "1"])));
-    let mut ours = Options::default();
-    assert_eq!(read(&words(&["{}", "--help"]), &Value::Null, &mut ours), Ok(HelpRequest::Help));
-    assert_eq!(read(&words(&["-h"]), &schema(), &mut ours), Ok(HelpRequest::Help));
+    let mut options = Options::default();
+    assert_eq!(read(&words(&["{}", "--help"]), &Value::Null, &mut options), Ok(HelpRequest::Help));
+    assert_eq!(read(&words(&["-h"]), &schema(), &mut options), Ok(HelpRequest::Help));
 }
 
 #[test]
@@ -210,15 +211,15 @@ fn a_time_has_a_unit_or_is_in_milliseconds() {
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_ends() {
+fn the_argument_parser_accepts_a_schema_that_refers_to_itself() {
     let schema = json!({
         "$ref": "#",
         "anyOf": [{ "$ref": "#" }, { "$ref": "#/anyOf/0" }],
         "properties": { "a": { "$ref": "#" } },
     });
-    let mut ours = Options::default();
+    let mut options = Options::default();
     let given = words(&["--a.a.a", "{}"]);
-    let Ok(HelpRequest::Call(ArgumentSource::Keys(values))) = read(&given, &schema, &mut ours)
+    let Ok(HelpRequest::Call(ArgumentSource::Keys(values))) = read(&given, &schema, &mut options)
     else {
         panic!("it is understood");
     };
@@ -227,12 +228,12 @@ fn a_schema_that_refers_to_itself_ends() {
 
 proptest! {
     #[test]
-    fn no_words_and_no_schema_panic(
+    fn the_argument_parser_never_panics(
         given in prop::collection::vec("(--(no-)?[a-z.]{1,8}(=.*)?|.*)", 0..6),
         kind in prop::sample::select(vec!["string", "array", "object", "boolean", "integer", "?"]),
     ) {
         let schema = json!({ "properties": { "a": { "type": kind }, "b": { "items": { "type": kind } } } });
-        let mut ours = Options::default();
-        let _understood_or_not = read(&given, &schema, &mut ours);
+        let mut options = Options::default();
+        let _understood_or_not = read(&given, &schema, &mut options);
     }
 }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// The largest number of client messages that wait while the service is away: as many as requests
-/// run.
+/// The largest number of client messages that wait for an absent service: as many as requests run.
 pub const BRIDGE_LINES_MAX: usize = super::PIPE_REQUESTS_MAX;
 
 /// The largest size of kept client messages, in bytes: those that wait, and requests that may have
@@ -16,16 +15,16 @@ pub const BRIDGE_TAIL_MAX: usize = 64;
 /// The time that a message waits for a service that is away. A restart may take
 /// [`super::SHUTDOWN_TIMEOUT`] to finish requests, then [`super::PREWARM_TIMEOUT`] to connect
 /// servers. It is below the 60 s after which the SDKs give up.
-pub const BRIDGE_PATIENCE: Duration = Duration::from_secs(40);
+pub const BRIDGE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The first and the longest pause between attempts to reach a service that is away. A socket of
 /// systemd always accepts connections; any other exists again within a moment.
 pub const BRIDGE_BACKOFF: (Duration, Duration) =
     (Duration::from_millis(20), Duration::from_secs(1));
 
-/// The time to wait for answers after the client has closed its end: [`super::PIPE_FAREWELL`], in
-/// which the service gives them, and some slack.
-pub const BRIDGE_FAREWELL: Duration = Duration::from_millis(1500);
+/// The time to wait for answers after the client has closed its end: [`super::PIPE_CLOSE_TIMEOUT`],
+/// in which the service gives them, and some slack.
+pub const BRIDGE_CLOSE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The unread data for a client, in bytes, above which the bridge reads no more of the service.
 pub const BRIDGE_UNREAD_BYTES: usize = 1 << 20;

@@ -12,12 +12,10 @@ pub const MAX_TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 /// for. Until then metamcp holds the server's call. A person has to answer.
 pub const INPUT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The largest number of times that a server may ask for input for one request. It stops a server
-/// that always asks once more.
+/// The largest number of times that a server may ask for input for one request, against a loop.
 pub const INPUT_ROUNDS_MAX: u32 = 32;
 
-/// The largest number of results of one server that are kept for clients that wanted a task and got
-/// an answer at once.
+/// The largest number of results of one server that are kept for clients that asked for a task.
 pub const FINISHED_TASKS_MAX: usize = 256;
 
 /// The largest total size of these results, in bytes. One may be as large as a message.
@@ -41,15 +39,14 @@ pub const INPUT_POLL: (Duration, Duration) = (Duration::from_millis(100), Durati
 pub const REPLAYS: u32 = 1;
 
 /// The largest number of times that an interrupted request is sent again that may be executed
-/// twice. An upstream that stops closes all its TCP connections, and one request may meet two of
-/// them.
+/// twice. One request may meet two of the TCP connections that a stopping upstream closes.
 pub const REPEATS: u32 = 2;
 
 /// The pause before such a request. After it, the closing connections are known to be closed.
 pub const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The largest number of further attempts to connect within one request, after one that failed.
-pub const REDIALS: u32 = 1;
+pub const RECONNECTS_MAX: u32 = 1;
 
 /// The largest number of repetitions of a request that may have been executed and may not be
 /// executed twice. The server's `retry` must permit it.
@@ -63,7 +60,7 @@ pub const STARTS_MAX: u32 = 2;
 /// The number of failures in a row that opens the breaker of a server.
 pub const FAILURE_THRESHOLD: u32 = 5;
 
-/// The largest `failure_threshold`. Beyond it no breaker would ever open, and 0 says that.
+/// The largest `failure_threshold`. Beyond it no breaker would ever open, which 0 means too.
 pub const FAILURE_THRESHOLD_MAX: u32 = 1000;
 
 /// The time that a breaker stays open before the server is probed.

@@ -8,22 +8,19 @@ pub const LIST_TTL_MIN: Duration = Duration::from_secs(10);
 
 /// The time that the merged lists wait for servers that are still starting. Clients are notified if
 /// one comes later. It is below the 5 s after which Claude Code gives up a list.
-pub const LIST_PATIENCE: Duration = Duration::from_secs(4);
+pub const LIST_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The time that a search waits for servers that are still starting, if their name or profile has a
 /// word of the query. It is a third of the 60 s that the SDKs of clients wait for a call.
-pub const SEARCH_PATIENCE: Duration = Duration::from_secs(20);
+pub const SEARCH_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The largest confidence, of 1, that a search reports while servers are still being read. A better
-/// match may be in one of them.
+/// The largest confidence, of 1, of a search while servers are unread, which may match better.
 pub const CONFIDENCE_MAX_UNREAD: f64 = 0.5;
 
-/// The time from a server's notice of a changed list to the read of the list, so that a burst of
-/// notices causes one read.
+/// The time from a notice of a changed list to the read of the list. A burst causes one read.
 pub const NOTICE_WINDOW: Duration = Duration::from_millis(100);
 
-/// The largest number of pages that are read of one list. A server that repeats the cursor would
-/// loop.
+/// The largest number of pages that are read of one list, against a server that repeats the cursor.
 pub const LIST_PAGES_MAX: usize = 200;
 
 /// The largest number of items on a page of a merged list. Some clients read the first page only,
@@ -40,7 +37,7 @@ pub const CACHE_FILE_BYTES_MAX: usize = 16 << 20;
 
 /// The time that a stop waits for lists that are being read, so that the next start has them.
 /// Reading a list from a connected server takes milliseconds.
-pub const LAST_READS_PATIENCE: Duration = Duration::from_secs(1);
+pub const LAST_READS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The time that a change waits for others of the same server before it is written to the disk
 /// cache. The lists of a server are read one after the other, and no request waits for the disk.
@@ -52,26 +49,25 @@ pub const CACHE_WRITE_PAUSE: Duration = Duration::from_secs(10);
 
 /// The time that the start waits for the disk cache. Reading hundreds of files takes a few
 /// milliseconds, and a disk that hangs must not prevent the start.
-pub const CACHE_READ_PATIENCE: Duration = Duration::from_secs(2);
+pub const CACHE_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The age at which a draft in the disk cache is abandoned. Writing one takes milliseconds.
 pub const CACHE_DRAFT_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// The largest number of changed definitions of a list that the log names. A server that rewrites
 /// all of them must not fill the journal.
-pub const ALTERED_MAX: usize = 20;
+pub const CHANGES_LOGGED_MAX: usize = 20;
 
-/// The searched part of a server's description of itself, in bytes. Clients cut instructions at 2
-/// KB.
+/// The searched part of a server's instructions, in bytes. Clients cut instructions at 2 KB.
 pub const ABOUT_BYTES_MAX: usize = 4096;
 
 /// The time that a search waits for a snapshot with the last change before it uses the previous
 /// one. A snapshot of 10,000 tools takes less than a second.
-pub const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
+pub const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time that a request waits for the first snapshot of the catalog. Without it nothing is
 /// found, and the slowest host indexes 10,000 tools in this time.
-pub const FIRST_SNAPSHOT_PATIENCE: Duration = Duration::from_secs(20);
+pub const FIRST_SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The largest number of threads that read the files and words of all servers after a start. With
 /// more, most of the time goes into merging the words on one thread.
@@ -92,10 +88,8 @@ pub const PRIMED_AT_ONCE: usize = 2;
 /// The pause between two checks for room in the pool to prime another server.
 pub const PRIME_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest wait of a list notice during a cold start: as long as a search waits for servers
-/// that are starting.
-pub const COLD_START_MAX: Duration = SEARCH_PATIENCE;
+/// The longest wait of a list notice during a cold start: as long as a search waits for servers.
+pub const COLD_START_MAX: Duration = SEARCH_TIMEOUT;
 
-/// The time without a first connect of a server after which a cold start ends. It is enough to read
-/// the lists of the last one.
+/// The time without a first connect after which a cold start ends. It suffices to read lists.
 pub const COLD_START_QUIET: Duration = Duration::from_secs(1);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The longest time from the start of a server to the end of its handshake. `npx` and `uvx` may
-/// download a package first.
+/// The longest time from a server's start to the end of its handshake. `npx` may download a
+/// package.
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The longest time to open a TCP connection to an upstream.
@@ -11,14 +11,13 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time after which an upstream without a TCP connection counts as absent for a start and for
 /// lists, while the attempt continues. It is less than the second that an upstream may delay a
-/// start. It is longer than a round trip to anywhere, and than any look-up of a name that is
-/// answered.
+/// start, and longer than a round trip and a look-up of a name.
 pub const CONNECT_NOTICED_AFTER: Duration = Duration::from_millis(750);
 
 /// The time after the beginning of an upstream's absence at which requests for it fail. So a
 /// restart of the upstream causes a delay and no error. It is longer than a server takes to start
 /// again, and shorter than any client waits.
-pub const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+pub const ABSENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first and the longest pause between attempts in this time.
 pub const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
@@ -33,8 +32,7 @@ pub const UPSTREAM_TCP_PROBE_INTERVAL: Duration = Duration::from_secs(10);
 /// The number of unanswered probes after which the connection is broken.
 pub const UPSTREAM_TCP_PROBES: u32 = 3;
 
-/// The time that data sent to an upstream may stay unacknowledged before the connection is broken:
-/// as long as the probes take.
+/// The time that data sent to an upstream may stay unacknowledged: as long as the probes take.
 pub const UPSTREAM_TCP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The time that an idle TCP connection to an upstream is kept. It is below the 5 s after which
@@ -42,9 +40,8 @@ pub const UPSTREAM_TCP_TIMEOUT: Duration = Duration::from_secs(60);
 pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The time that a server may leave `server/discover` unanswered before `initialize` is sent too.
-/// It is longer than most servers take to start, and slower servers lose nothing. It is shorter
-/// than clients wait for a list. A server that answers `initialize` only delays its clients this
-/// long, once.
+/// It is longer than most servers take to start, and shorter than clients wait for a list. A server
+/// that answers only `initialize` delays its clients this long, once.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time to wait for the answer to `server/discover` after that to `initialize` came first. A
@@ -53,10 +50,9 @@ pub const PROBE_GRACE: Duration = Duration::from_millis(250);
 
 /// The time after which a server that refused `server/discover` is asked again. So metamcp notices
 /// a replacement behind its address or in its package.
-pub const LEGACY_BELIEVED: Duration = Duration::from_secs(60 * 60);
+pub const LEGACY_ERA_TTL: Duration = Duration::from_secs(60 * 60);
 
-/// The longest time to read all lists of an upstream before its first request. Some upstreams start
-/// their own servers only then.
+/// The longest time to read all lists of an upstream, which may start servers of its own for that.
 pub const WARM_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The silence of a server after which it is pinged.
@@ -80,7 +76,7 @@ pub const HEALTH_FAILURES_MAX: u32 = 100;
 
 /// The time that an upstream that refuses a POST may take to name the address for messages. Those
 /// of protocol version 2024-11-05 do so at once.
-pub const ENDPOINT_PATIENCE: Duration = Duration::from_secs(5);
+pub const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The first and the longest pause before an upstream's event stream is opened again. A pause that
 /// the upstream asks for is kept, up to the longest. The SDKs have 1 s to 30 s.
@@ -102,13 +98,12 @@ pub const LISTEN_OVERLAP: Duration = Duration::from_millis(250);
 pub const UPSTREAM_IDLE_MAX: usize = 64;
 
 /// The time that an upstream may take to acknowledge the end of a session. A stop must not hang.
-pub const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
+pub const SESSION_END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The longest line or event from a server, in bytes. Source: the 16 MiB that clients accept.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// The largest number of requests in flight on one connection; twice as many if the rest belong to
-/// accounts below their share.
+/// The largest number of requests in flight on one connection; twice as many for small accounts.
 pub const IN_FLIGHT_MAX: usize = 4096;
 
 /// The largest number of requests that wait for room on one connection. Beyond it, the holder that
@@ -129,9 +124,8 @@ pub const ASIDE_QUEUE: usize = IN_FLIGHT_MAX;
 /// The largest number of notifications that wait for the client of one request; more are dropped.
 pub const NOTIFICATION_QUEUE: usize = 256;
 
-/// The time that a client may read nothing while its queue is full, before its request is given up.
-/// A burst is over sooner.
-pub const OVERRUN_PATIENCE: Duration = Duration::from_secs(1);
+/// The time without a read while a client's queue is full, before its request is given up.
+pub const OVERRUN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The largest total size of these notifications, in bytes; a single one may be larger.
 pub const NOTIFICATION_BYTES_MAX: usize = 1 << 20;

@@ -5,23 +5,21 @@ use std::{
     time::Duration,
 };
 
-use super::{LIST_PATIENCE, MESSAGE_BYTES_MAX};
+use super::{LIST_TIMEOUT, MESSAGE_BYTES_MAX};
 
 /// The address for clients.
 pub const HTTP_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 12011);
 
 /// The time that `initialize` on a server's own path waits for that server. After it, metamcp
 /// answers without knowing its capabilities. Clients allow 30 s to connect.
-pub const INITIALIZE_PATIENCE: Duration = Duration::from_secs(10);
+pub const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time that `server/discover` on a server's own path waits for a server without a connection.
-/// It is Claude Code's first request, and all others wait for it. Half of the 100 ms that it may
-/// take.
-pub const DISCOVER_PATIENCE: Duration = Duration::from_millis(50);
+/// All other requests of Claude Code wait for it. Half of the 100 ms that it may take.
+pub const DISCOVER_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// The time that the acknowledgement of a subscription waits for the requests to servers to watch
-/// resources. As long as the merged lists, for the same reason.
-pub const SUBSCRIBE_PATIENCE: Duration = LIST_PATIENCE;
+/// The time that the acknowledgement of a subscription waits for servers: as long as merged lists.
+pub const SUBSCRIBE_TIMEOUT: Duration = LIST_TIMEOUT;
 
 /// The time after which an answer is sent as a stream instead of plain JSON, so that comments can
 /// keep the connection alive. Most answers come sooner, and JSON costs less.
@@ -30,8 +28,7 @@ pub const STREAM_AFTER: Duration = Duration::from_secs(2);
 /// The silence on a stream before a comment: below the 30 s after which proxies cut idle streams.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The longest time in which a client reads nothing before its connection is cut. Data that waits
-/// for a client takes memory.
+/// The longest time without a read of a client, for which data waits in memory.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The silence of a tool after which metamcp sends its client progress. It is below the 300 s after
@@ -58,7 +55,7 @@ pub const TOKEN_BYTES_MAX: usize = 4 << 10;
 pub const DENIED_BODY_BYTES_SKIPPED: usize = 256 << 10;
 
 /// The longest time to read it. Data that is under way arrives in a round trip or two.
-pub const DENIED_BODY_PATIENCE: Duration = Duration::from_secs(2);
+pub const DENIED_BODY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time that a browser may reuse the answer to a CORS preflight. A reload that removes an
 /// origin still takes effect at once, because each request is checked.
@@ -73,7 +70,7 @@ pub const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest wait of the answer to a wrong token. Those of one source that would wait longer get
 /// 429 at once. So few answers wait that they cost nothing.
-pub const WRONG_TOKEN_PATIENCE: Duration = Duration::from_secs(5);
+pub const WRONG_TOKEN_DELAY_MAX: Duration = Duration::from_secs(5);
 
 /// The interval of log lines about wrong tokens of one source, so that none fills the journal.
 pub const WRONG_TOKEN_LOG_PAUSE: Duration = Duration::from_secs(60);
@@ -91,7 +88,7 @@ pub const HEADER_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// The time that a newly connected client may take to send a request when the service stops. A
 /// client sends one as soon as it is connected, and a stop must not wait for one that does not.
-pub const FIRST_REQUEST_PATIENCE: Duration = Duration::from_secs(1);
+pub const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The longest time to send the body of a request.
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -111,19 +108,18 @@ pub const BATCH_ANSWER_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 
 /// The largest number of requests of one client of HTTP with SSE that run, and of further ones that
 /// wait. Waiting requests take memory, and a client waits for its answers.
-pub const PAIR_REQUESTS_MAX: usize = 256;
+pub const LEGACY_SSE_REQUESTS_MAX: usize = 256;
 
 /// The same for one client on a pipe; one request too many is refused.
-pub const PIPE_REQUESTS_MAX: usize = PAIR_REQUESTS_MAX;
+pub const PIPE_REQUESTS_MAX: usize = LEGACY_SSE_REQUESTS_MAX;
 
 /// The largest number of a pipe client's notifications and answers that wait for their server.
-/// Beyond it, no more is read.
 pub const PIPE_DELIVERIES_MAX: usize = 64;
 
 /// The time before requests of a client that has closed its end of a pipe are cancelled. The client
 /// has gone, or its input came all at once: `printf … | metamcp stdio`. It is half of the 2 s that
 /// the SDKs wait before they end the process at the other end.
-pub const PIPE_FAREWELL: Duration = Duration::from_secs(1);
+pub const PIPE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The number of unread events of an answer at which no more are taken from the server.
 pub const UNREAD_EVENTS: usize = 64;
@@ -132,8 +128,8 @@ pub const UNREAD_EVENTS: usize = 64;
 pub const UNREAD_BYTES: usize = 256 << 10;
 
 /// The largest number of client connections at a time; more wait in the backlog. As many as
-/// sessions, each of which may hold a stream for good, and a quarter of the descriptors that the
-/// unit allows.
+/// sessions, each of which may hold a stream, and a quarter of the descriptors that the unit
+/// allows.
 pub const CLIENT_CONNECTIONS_MAX: usize = 4096;
 
 /// The largest number of clients that wait to be accepted on a socket that metamcp opens. Linux

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::MESSAGE_BYTES_MAX;
 
-/// The memory budget if neither `service.memory_max` nor a control group sets one, in bytes: 16 of
-/// the largest messages.
+/// The memory budget without `service.memory_max` and a control group's limit: 16 largest messages.
 pub const MEMORY_MAX: usize = 256 << 20;
 
 /// The smallest and the largest budget that can be declared, in bytes. The largest message and its
@@ -37,8 +36,7 @@ pub const VALUE_BYTES: usize = 200;
 /// the rate at which page faults slow a load that continues.
 pub const RETURN_AFTER: Duration = Duration::from_secs(5);
 
-/// The freed bytes from which metamcp checks what it can return to the system. The next message
-/// reuses less.
+/// The freed bytes from which metamcp returns memory to the system. The next message reuses less.
 pub const RETURN_BYTES_MIN: u64 = 1 << 20;
 
 /// The memory that a client leaves behind when it goes, in bytes. A connection without a request
@@ -53,7 +51,6 @@ pub const BUFFER_KEPT_BYTES: usize = 64 << 10;
 /// default is 400 KiB; nginx accepts heads of 32 KiB.
 pub const HTTP_BUFFER_BYTES_MAX: usize = 32 << 10;
 
-/// The memory that a result takes while parts of it are picked, previewed or wrapped, as a multiple
-/// of its size. The result, its structured value, its text and the answer are strings of up to its
-/// size each.
+/// The memory that a result takes while it is processed, as a multiple of its size: for the result,
+/// its structured value, its text and the answer.
 pub const RESULT_WORK_FACTOR: usize = 4;

@@ -18,8 +18,7 @@ pub const CHAIN_STEPS_MAX: usize = 8;
 /// The largest such number that can be declared.
 pub const CHAIN_STEPS_LIMIT: usize = 64;
 
-/// The space for names of servers in the instructions of the view `meta`, in bytes. Clients cut
-/// instructions at 2 KB.
+/// The space for server names in the view `meta`'s instructions, which clients cut at 2 KB.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 1 << 10;
 
 /// The largest number of paths in one request for parts of a result: more than a person writes.
@@ -58,8 +57,7 @@ pub const EXECUTE_TIMEOUT_MAX: Duration = Duration::from_millis(60_000);
 /// The largest number of tool calls that a caller may allow a program.
 pub const EXECUTE_CALLS_MAX: usize = 1000;
 
-/// The longest error of a server that is passed on as an object, in bytes. A longer one tells a
-/// model nothing more.
+/// The longest error of a server that is passed on as an object, in bytes.
 pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;
 
 /// The largest total size of the images and sounds of a result that are shown, in bytes of JSON
@@ -91,8 +89,7 @@ pub const VALIDATORS_MAX: usize = 256;
 /// See [`VALIDATORS_MAX`].
 pub const VALIDATORS_BYTES_MAX: usize = 12 << 20;
 
-/// The largest number of accounts whose costly arguments a schema remembers. Fewer accounts use one
-/// tool at a time.
+/// The largest number of accounts whose costly arguments a schema remembers.
 pub const COSTLY_ACCOUNTS_MAX: usize = 16;
 
 /// The largest number of problems with arguments in one answer: more than a caller fixes at once.
@@ -140,8 +137,7 @@ pub const CHECK_STEPS_INLINE_MAX: u64 = 50_000;
 pub const CHECK_STACK_BYTES_MAX: usize = 1 << 20;
 
 /// The steps that compiling one schema may take: one for each part, one for each way that leads to
-/// it, and one for 64 bytes of its path. A step takes about 10 µs. There are twice as many as a
-/// schema may have parts.
+/// it, and one for 64 bytes of its path. A step takes about 10 µs.
 pub const COMPILE_STEPS_MAX: u64 = 10_000;
 
 /// The memory that a step of compiling takes, in bytes. Measured: 4,000 to 6,000 stay, by the
@@ -181,10 +177,8 @@ pub const PATTERN_STATE_BYTES: usize = 15;
 /// pattern needs a few KiB. A full cache is emptied and filled again.
 pub const PATTERN_STATES_BYTES_MAX: usize = 256 << 10;
 
-/// The largest message that is parsed on an event loop, in bytes: less than a millisecond. Larger
-/// ones are parsed beside it.
+/// The largest message that is parsed on an event loop, in bytes: less than a millisecond.
 pub const INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// The largest total size of the schemas in a list of tools for an operator who does not set their
-/// depth, in bytes.
+/// The largest total size of the schemas in an operator's list of tools without a depth, in bytes.
 pub const SCHEMA_BUDGET: usize = 48_000;

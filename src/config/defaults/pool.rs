@@ -41,8 +41,8 @@ pub const SESSION_CONNECTIONS: usize = 16;
 pub const MAX_CONNECTIONS_MAX: usize = 1024;
 
 /// The time that a server may take to acknowledge a log level or a subscription.
-pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
+pub const RECONCILE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest number of rounds that reconcile a connection with the demand of clients, before the
 /// next change. One round is enough unless the demand changes meanwhile.
-pub const SETTLE_ROUNDS: usize = 8;
+pub const RECONCILE_ROUNDS_MAX: usize = 8;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// The confidence, from 0 to 1, that a server is the one that was meant. metamcp starts no server
-/// below it.
+/// The confidence, from 0 to 1, in a match, below which metamcp starts no server.
 pub const PROVISION_CONFIDENCE_MIN: f64 = 0.6;
 
 /// The largest number of servers that may be provisioned. Each is searched.
@@ -25,7 +24,7 @@ pub const TRUSTED_MAX: usize = 256;
 pub const REGISTRY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The words of a request for a server that are searched for: a sentence or two.
-pub const WANTED_WORDS_MAX: usize = 24;
+pub const REQUEST_WORDS_MAX: usize = 24;
 
 /// The part of a request that a mentioned match covers at least, from 0 to 1: one word of four.
 pub const MATCH_CONFIDENCE_MIN: f64 = 0.25;
@@ -40,8 +39,7 @@ pub const MATCHES_MAX: usize = 5;
 /// It is ten times the suggested ones.
 pub const SHORTLIST_MAX: usize = 50;
 
-/// The largest number of tools of a started server that the answer lists. A search finds the
-/// others.
+/// The largest number of tools of a started server that the answer lists.
 pub const STARTED_TOOLS_MAX: usize = 20;
 
 /// The longest description in a suggestion, in bytes: a sentence or two.

@@ -29,13 +29,12 @@ pub const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The time that a search waits for the vector of its query, before it runs without. A small model
 /// takes 20 ms on a CPU, and a person notices a second.
-pub const EMBEDDING_QUERY_PATIENCE: Duration = Duration::from_millis(300);
+pub const EMBEDDING_QUERY_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The largest number of requests for vectors of queries that run at a time.
 pub const EMBEDDING_QUERIES_MAX: usize = 4;
 
-/// The largest number of kept vectors of queries. A model repeats a query in other words at most a
-/// few times.
+/// The largest number of kept vectors of queries. A model repeats a query a few times.
 pub const EMBEDDING_QUERIES_KEPT: usize = 128;
 
 /// The largest number of dimensions of a vector. The largest models in use have 4,096.

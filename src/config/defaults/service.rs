@@ -21,21 +21,20 @@ pub const CONTROL_LINE_BYTES_MAX: usize = super::BODY_BYTES_MAX;
 /// The longest name of a group, in bytes. Source: groupadd(8).
 pub const GROUP_NAME_BYTES_MAX: usize = 32;
 
-/// The time within which a third request to stop ends the service at once. A person presses Ctrl-C
-/// again and again.
-pub const IMPATIENCE: Duration = Duration::from_secs(2);
+/// The time within which a third request to stop ends the service at once, as repeated Ctrl-C does.
+pub const STOP_REPEAT_WINDOW: Duration = Duration::from_secs(2);
 
-/// The time that requests may take to end after they were told to hurry.
-pub const HURRY: Duration = Duration::from_secs(1);
+/// The time that requests may take to end once `service.shutdown_timeout` has passed.
+pub const DRAIN_DEADLINE: Duration = Duration::from_secs(1);
 
 /// The time that the servers may take to end. A child needs up to 1,550 ms and the steps after
 /// SIGKILL, an upstream the end of its session; the rest is slack.
-pub const FAREWELL: Duration = Duration::from_secs(4);
+pub const SERVERS_END_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The time that an operator's command waits for the service. Most answers come from memory. A
 /// search may wait for servers as long as the merged lists do, and then for a snapshot. Only the
 /// first snapshot may take longer, with very many tools.
-pub const CONTROL_PATIENCE: Duration = Duration::from_secs(10);
+pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest number of operators' connections to the control socket. One more replaces one of the
 /// user with the most: the one that has had nothing running for longest.
@@ -52,8 +51,7 @@ pub const CONTROL_ACCEPTED_MAX: usize = 1024;
 /// this host, and half of the accepted connections is left to operators.
 pub const CONTROL_ATTACHED_MAX: usize = CONTROL_ACCEPTED_MAX / 2;
 
-/// The largest number of requests of one control connection that run at a time. Beyond it, its
-/// lines wait unread.
+/// The largest number of requests of one control connection that run at a time.
 pub const CONTROL_REQUESTS_MAX: usize = 32;
 
 /// The largest number of lines that wait for the reader of one control connection; then the writers
@@ -76,7 +74,7 @@ pub const GROUP_LOOKUPS_MAX: usize = 4;
 
 /// The longest check whether a process that asks for operators' data descends from a server. It
 /// takes some ten milliseconds with a thousand processes.
-pub const KINSHIP_TIMEOUT: Duration = Duration::from_secs(2);
+pub const ANCESTRY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The least time between two log lines about requests that were refused because a server sent
 /// them; those in between are counted.
@@ -84,7 +82,7 @@ pub const REFUSAL_LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// The longest measurement of the servers' memory; what is missing by then is left out. It takes
 /// some milliseconds for each process.
-pub const MEMORY_PATIENCE: Duration = Duration::from_secs(2);
+pub const MEASURE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The largest credential, in bytes. Source: systemd's bound.
 pub const CREDENTIAL_BYTES_MAX: u64 = 1 << 20;
@@ -101,20 +99,19 @@ pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
 /// The largest number of operators' orders that wait for the main loop, which runs them in turn.
 pub const CONTROL_ORDERS_QUEUE: usize = 8;
 
-/// The time that a running service may take to respond, before one that is started beside it
-/// reports that it hangs.
-pub const PROBE_PATIENCE: Duration = Duration::from_secs(2);
+/// The time that a running service may take to answer a second one before that reports a hang.
+pub const RUNNING_SERVICE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time that a command waits for an answer of the service that it has started. The service
 /// answers before its servers do.
-pub const LAUNCH_PATIENCE: Duration = Duration::from_secs(10);
+pub const LAUNCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The interval at which a command checks whether the service that it has started answers, and a
 /// service whether the one before it has ended.
 pub const LAUNCH_POLL: Duration = Duration::from_millis(10);
 
-/// The time after which an unused service that a command has started exits, if `service.idle_exit`
-/// is not set.
+/// The time after which a service that a command has started exits unused, without
+/// `service.idle_exit`.
 pub const LAUNCHED_IDLE_EXIT: Duration = Duration::from_secs(300);
 
 /// The largest log that such a service continues, in bytes; a larger one is set aside.

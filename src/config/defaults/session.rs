@@ -7,8 +7,7 @@ use std::time::Duration;
 pub const SESSIONS_MAX: usize = 4096;
 
 /// The time after which a session that has no stream and no request is forgotten. A client that
-/// returns later loses its own connections, log level and subscriptions. It is served all the same
-/// unless sessions are strict.
+/// returns later loses its own connections, log level and subscriptions.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// The age up to which a process accepts a session id that it does not know, from before a restart
@@ -22,8 +21,7 @@ pub const SESSIONS_ENDED_MAX: usize = 4 * SESSIONS_MAX;
 /// The bounds on the interval of checks for unused sessions, a quarter of `session_timeout`.
 pub const SESSION_SWEEP: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// The longest session id of a client, in bytes. Those of SDKs have 36, and those of a replica with
-/// another key up to 605.
+/// The longest session id of a client, in bytes. Those of SDKs have 36, those of metamcp up to 605.
 pub const SESSION_ID_BYTES_MAX: usize = 1024;
 
 /// The longest capabilities that a session id carries as the client wrote them, in bytes. The
@@ -51,25 +49,23 @@ pub const SENT_BYTES_KEPT: usize = 16 << 20;
 /// The least size that such an answer counts for, in bytes, for the data kept with it.
 pub const SENT_BYTES_UNIT: usize = 4 << 10;
 
-/// The time that a client may take to resume a broken stream. Then its request is cancelled, or an
-/// answer is dropped that was sent and may be lost. A host can wake up in this time, and a proxy
-/// restart.
+/// The time that a client may take to resume a broken stream. Then its request is cancelled, or a
+/// sent answer is dropped. A host can wake up in this time, and a proxy restart.
 pub const RESUME_WITHIN: Duration = Duration::from_secs(30);
 
 /// The time after which a client is to resume a broken stream: soon, and not all at once.
 pub const RESUME_AFTER: Duration = Duration::from_secs(1);
 
 /// The largest number of requests of servers that wait for one client.
-pub const QUESTIONS_MAX: usize = 64;
+pub const SERVER_REQUESTS_MAX: usize = 64;
 
 /// The largest number of calls held for clients that are to return.
-pub const PARKED_MAX: usize = 256;
+pub const HELD_CALLS_MAX: usize = 256;
 
 /// The largest number of resources that one client may subscribe to.
-pub const WATCHED_MAX: usize = 1024;
+pub const SUBSCRIPTIONS_MAX: usize = 1024;
 
-/// The time that a notice of a changed list or an updated resource waits for more of the same, so
-/// that a burst is one notice.
+/// The time that a notice waits for more of the same, so that a burst is one notice.
 pub const LIST_CHANGED_DEBOUNCE: Duration = Duration::from_millis(150);
 
 /// The longest such time. A client that waits longer works with tools that are gone.

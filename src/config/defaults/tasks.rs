@@ -14,8 +14,7 @@ pub const TASK_EXPIRY_MIN: Duration = Duration::from_secs(60);
 /// server has other requests to answer.
 pub const TASKS_RUNNING_MAX: usize = 64;
 
-/// The largest number of them, including ended ones; the oldest of these are removed. It is more
-/// than a person reads.
+/// The largest number of them, including ended ones, of which the oldest are removed.
 pub const TASKS_MAX: usize = 512;
 
 /// The largest total size of the outcomes of ended ones, in bytes. It is that of the results kept
@@ -31,16 +30,15 @@ pub const TASK_FILES_BROKEN_MAX: usize = 16;
 
 /// The time that such a call may run if its caller does not set it. No client waits, so only a call
 /// that hangs for ever must be cut off.
-pub const TASK_PATIENCE: Duration = Duration::from_secs(3600);
+pub const TASK_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// The longest time that its caller may set.
-pub const TASK_PATIENCE_MAX: Duration = Duration::from_secs(24 * 3600);
+pub const TASK_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// The pause before a server is asked again about its own task, if the server does not set it.
 pub const TASK_POLL: Duration = Duration::from_secs(1);
 
-/// The shortest and the longest such pause, whatever the server sets. metamcp notices the end of a
-/// task within a minute.
+/// The shortest and the longest such pause, whatever the server sets.
 pub const TASK_POLL_RANGE: (Duration, Duration) =
     (Duration::from_millis(50), Duration::from_secs(60));
 

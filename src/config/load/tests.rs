@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::{
-    EraChoice, HealthConfig, LogLevel, RetryPolicy, SessionConfig, SessionMode, SharingMode,
-    StartPolicy, TlsConfig, tls::PemSource,
+    BreakerConfig, EraChoice, HealthConfig, ListenConfig, LogLevel, RetryPolicy, RootView,
+    ServiceConfig, SessionConfig, SessionMode, SharingMode, StartPolicy, TlsConfig, tls::PemSource,
 };
 
 #[track_caller]
@@ -26,13 +26,13 @@ fn an_empty_file_means_the_defaults() {
 }
 
 #[test]
-fn a_short_bound_for_the_whole_shortens_the_default_for_silence() {
+fn a_short_max_total_timeout_shortens_the_default_request_timeout() {
     let config = good("[service]\nmax_total_timeout = \"30s\"\n");
     assert_eq!(config.service.request_timeout, Duration::from_secs(30));
 }
 
 #[test]
-fn this_service_under_any_name_of_this_host_is_not_a_server() {
+fn a_url_of_this_service_under_any_name_of_this_host_is_refused() {
     for url in ["http://localhost:12011/", "http://127.9.9.9:12011/mcp", "http://[::1]:12011/"] {
         let text = format!("[servers.me]\nurl = {url:?}\n");
         assert!(bad(&text).contains("server `me` is this service itself"), "{url}");
@@ -40,6 +40,7 @@ fn this_service_under_any_name_of_this_host_is_not_a_server() {
 }
 
 #[test]
+// One line for each key: a table, however long.
 fn every_key_is_read() {
     let config = good(
         r#"
@@ -189,7 +190,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn a_server_is_watched_unless_it_is_switched_off() {
+fn a_server_is_pinged_at_the_interval_of_its_own_table_or_of_health() {
     let health = |all: &str, kind: &str, own: &str| {
         good(&format!("[health]\n{all}\n[servers.a]\n{kind}\n{own}\n")).servers["a"].health
     };
@@ -215,23 +216,23 @@ fn a_server_is_watched_unless_it_is_switched_off() {
 }
 
 #[test]
-fn a_mistake_in_health_is_shown_where_it_is() {
+fn a_mistake_in_a_health_table_is_shown_at_its_place() {
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nhealth = { failures = 0 }\n"), @r#"
     `failures` is 0
      --> c.toml:3:23
       |
     3 | health = { failures = 0 }
       |                       ^
-      = help: a server would be given up that was never pinged: use 1 or more, or switch pings off with `interval = "0s"`
+      = help: use 1 to 100, or `interval = "0s"` to send no pings
     "#);
-    insta::assert_snapshot!(bad("[health]\nfailures = 101\n"), @"
+    insta::assert_snapshot!(bad("[health]\nfailures = 101\n"), @r#"
     `failures` is 101
      --> c.toml:2:12
       |
     2 | failures = 101
       |            ^^^
-      = help: use 100 or less
-    ");
+      = help: use 1 to 100, or `interval = "0s"` to send no pings
+    "#);
     insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nhealth = { intervall = \"1s\" }\n"), @r#"
     unknown key `intervall`
      --> c.toml:3:12
@@ -254,7 +255,7 @@ fn a_mistake_in_health_is_shown_where_it_is() {
       |
     3 | health = { timeout = "0s" }
       |                      ^^^^
-      = help: leave the key out for its default
+      = help: write another duration, or leave the key out for its default
     "#);
     insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nhealth = \"20s\"\n"), @r#"
     invalid type: string "20s", expected a table such as { interval = "20s" }
@@ -267,14 +268,15 @@ fn a_mistake_in_health_is_shown_where_it_is() {
 }
 
 #[test]
-fn a_mistake_in_a_unit_server_is_shown_where_it_is() {
+// One snapshot for each mistake: a table, however long.
+fn a_mistake_in_a_unit_server_is_shown_at_its_place() {
     insta::assert_snapshot!(bad("[servers.a]\nsocket = \"/run/a.sock\"\nargs = [\"x\"]\n"), @r#"
-    `args` together with `socket`
+    `args` has no effect on a server with `socket`
      --> c.toml:3:8
       |
     3 | args = ["x"]
       |        ^^^^^
-      = help: `args` has no effect here: remove it
+      = help: remove it: it belongs to a server with `command`
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nsocket = \"/run/a.sock\"\n"), @r#"
     both `command` and `socket`
@@ -282,7 +284,7 @@ fn a_mistake_in_a_unit_server_is_shown_where_it_is() {
       |
     3 | socket = "/run/a.sock"
       |          ^^^^^^^^^^^^^
-      = help: a server is either a program, an address or the socket of a unit: remove one
+      = help: a server is a program, a URL or the socket of a unit: remove one of the two
     "#);
     insta::assert_snapshot!(bad("[servers.a]\nsocket = \"/run/a.sock\"\nurl = \"http://h/\"\n"), @r#"
     both `url` and `socket`
@@ -290,7 +292,7 @@ fn a_mistake_in_a_unit_server_is_shown_where_it_is() {
       |
     2 | socket = "/run/a.sock"
       |          ^^^^^^^^^^^^^
-      = help: a server is either a program, an address or the socket of a unit: remove one
+      = help: a server is a program, a URL or the socket of a unit: remove one of the two
     "#);
     insta::assert_snapshot!(bad("[servers.a]\nsocket = \"run/a.sock\"\n"), @r#"
     `socket` is not an absolute path of a socket
@@ -301,7 +303,7 @@ fn a_mistake_in_a_unit_server_is_shown_where_it_is() {
       = help: write one, as in "/run/metamcp-servers/git.sock"
     "#);
     insta::assert_snapshot!(bad("[servers.a]\nsocket = \"/run/a b.sock\"\n"), @r#"
-    `a b` does not tell the name of the unit
+    `metamcp-server-a b` is not the name of a unit
      --> c.toml:2:10
       |
     2 | socket = "/run/a b.sock"
@@ -317,12 +319,12 @@ fn a_mistake_in_a_unit_server_is_shown_where_it_is() {
       = help: write the name of its template without `@` and suffix, as in `unit = "metamcp-server-git"`
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nunit = \"a\"\n"), @r#"
-    `unit` together with `command`
+    `unit` has no effect on a server with `command`
      --> c.toml:3:8
       |
     3 | unit = "a"
       |        ^^^
-      = help: `unit` has no effect here: remove it
+      = help: remove it: it belongs to a server with `socket`
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nstart_timeout = \"0s\"\n"), @r#"
     `0s` is out of range, expected `1ms` to `24h`
@@ -330,18 +332,18 @@ fn a_mistake_in_a_unit_server_is_shown_where_it_is() {
       |
     3 | start_timeout = "0s"
       |                 ^^^^
-      = help: leave the key out for its default
+      = help: write another duration, or leave the key out for its default
     "#);
     let long = format!("[servers.a]\nsocket = \"/run/{}\"\n", "x".repeat(103));
-    assert!(bad(&long).contains("a path of 108 bytes is longer than a socket's may be"));
+    assert!(bad(&long).contains("a path of 108 bytes is too long for a socket"));
     for key in ["env = {}", "cwd = \"/\"", "headers = {}"] {
         let text = format!("[servers.a]\nsocket = \"/run/a.sock\"\n{key}\n");
-        assert!(bad(&text).contains("together with `socket`"), "{key}");
+        assert!(bad(&text).contains("has no effect on a server with `socket`"), "{key}");
     }
 }
 
 #[test]
-fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
+fn an_unknown_key_is_shown_with_a_similar_one() {
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\n  arsg = []\n"), @r"
     unknown key `arsg`
      --> c.toml:3:3
@@ -369,7 +371,7 @@ fn an_unknown_key_is_shown_with_the_key_that_was_meant() {
 }
 
 #[test]
-fn a_wrong_type_says_what_was_expected() {
+fn a_value_of_a_wrong_type_is_shown_with_the_expected_type() {
     insta::assert_snapshot!(bad("[service]\nrequest_timeout = 30\n"), @r#"
     invalid type: integer `30`, expected a duration such as "250ms", "30s", "5m" or "1h"
      --> c.toml:2:19
@@ -392,7 +394,7 @@ fn a_wrong_type_says_what_was_expected() {
       |
     2 | command = ["x"]
       |           ^^^^^
-      = help: put it in quotes, as in "text"
+      = help: write a text in quotes, as in "text"
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nstart = \"eeger\"\n"), @r#"
     unknown value `eeger`
@@ -416,12 +418,12 @@ fn a_wrong_type_says_what_was_expected() {
       |
     2 | root = "everything"
       |        ^^^^^^^^^^^^
-      = help: write "direct", "meta" or, for one server as it is, "passthrough:SERVER"
+      = help: write "direct", "meta" or, for one server unchanged, "passthrough:SERVER"
     "#);
 }
 
 #[test]
-fn a_server_is_a_program_or_an_address() {
+fn a_server_has_exactly_one_transport() {
     insta::assert_snapshot!(bad("[servers.a]\nstart = \"lazy\"\n"), @r#"
     a server without `command`, `url` or `socket`
      --> c.toml:1:10
@@ -436,15 +438,15 @@ fn a_server_is_a_program_or_an_address() {
       |
     3 | url = "http://h/"
       |       ^^^^^^^^^^^
-      = help: a server is either a program, an address or the socket of a unit: remove one
+      = help: a server is a program, a URL or the socket of a unit: remove one of the two
     "#);
     insta::assert_snapshot!(bad("[servers.a]\nurl = \"http://h/\"\nargs = [\"x\"]\n"), @r#"
-    `args` together with `url`
+    `args` has no effect on a server with `url`
      --> c.toml:3:8
       |
     3 | args = ["x"]
       |        ^^^^^
-      = help: `args` has no effect here: remove it
+      = help: remove it: it belongs to a server with `command`
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"\"\n"), @r#"
     `command` is empty
@@ -468,7 +470,7 @@ fn a_server_is_a_program_or_an_address() {
       |
     2 | url = "https://h/mcp"
       |       ^^^^^^^^^^^^^^^
-      = help: reach it through a local TLS proxy for now
+      = help: write the `http://` URL of a local proxy that speaks TLS to it
     "#);
 }
 
@@ -488,7 +490,7 @@ fn a_name_is_checked_and_can_be_declared_once() {
       |
     3 | [servers.a]
       |          ^
-      = help: a name can be declared only once: rename or remove one
+      = help: rename or remove one: a name can be declared only once
     ");
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nenv = { \"A=B\" = \"c\" }\n"), @r#"
     `A=B` is not the name of an environment variable
@@ -496,13 +498,14 @@ fn a_name_is_checked_and_can_be_declared_once() {
       |
     3 | env = { "A=B" = "*" }
       |         ^^^^^
+      = help: write a name without `=`
     "#);
 }
 
 #[test]
 fn a_certificate_has_a_key_and_both_are_files_or_credentials() {
     insta::assert_snapshot!(bad("[listen]\ntls = { certificate = \"/etc/chain.pem\" }\n"), @r#"
-    `tls` without `key`
+    `tls` has no `key`
      --> c.toml:2:7
       |
     2 | tls = { certificate = "/etc/chain.pem" }
@@ -516,30 +519,30 @@ fn a_certificate_has_a_key_and_both_are_files_or_credentials() {
         ("credential:../chain", "`credential:../chain` is not a credential name"),
     ] {
         let text = format!("[listen.tls]\ncertificate = {certificate:?}\nkey = \"/etc/key.pem\"\n");
-        let said = bad(&text);
-        assert!(said.starts_with(wrong) && said.contains("c.toml:2:15"), "{said}");
+        let shown = bad(&text);
+        assert!(shown.starts_with(wrong) && shown.contains("c.toml:2:15"), "{shown}");
     }
     assert!(bad("[listen]\ntls = true\n").contains("expected a table"));
     assert!(bad("[listen.tls]\ncert = \"/x\"\n").contains("unknown key `cert`"));
 }
 
 #[test]
-fn a_key_that_stands_in_the_file_itself_is_refused_and_not_shown() {
+fn a_private_key_in_the_file_is_refused_and_not_shown() {
     let text = "[listen.tls]\ncertificate = \"/c\"\nkey = \"-----BEGIN PRIVATE KEY-----\\nMC4C\"\n";
-    let said = bad(text);
-    assert!(said.starts_with("`key` is a PEM text itself"), "{said}");
-    assert!(!said.contains("MC4C"), "{said}");
+    let shown = bad(text);
+    assert!(shown.starts_with("`key` is a PEM text itself"), "{shown}");
+    assert!(!shown.contains("MC4C"), "{shown}");
 }
 
 #[test]
-fn rules_over_several_keys_are_held() {
+fn keys_that_contradict_each_other_are_refused() {
     insta::assert_snapshot!(bad("[service]\nrequest_timeout = \"10m\"\n"), @r#"
     `request_timeout` is longer than `max_total_timeout`
      --> c.toml:2:19
       |
     2 | request_timeout = "10m"
       |                   ^^^^^
-      = help: a request may not stay silent for longer than it may take: raise the latter
+      = help: lower it, or raise `max_total_timeout`: no request may take longer
     "#);
     insta::assert_snapshot!(bad("[listen]\nhttp = \"0.0.0.0:12011\"\n"), @r#"
     `0.0.0.0:12011` is not a loopback address, and `listen.tls` and `listen.token` are not set
@@ -547,7 +550,7 @@ fn rules_over_several_keys_are_held() {
       |
     2 | http = "0.0.0.0:12011"
       |        ^^^^^^^^^^^^^^^
-      = help: anyone who reaches the port may run every tool: set both `listen.tls` and `listen.token`, or listen on 127.0.0.1
+      = help: set both `listen.tls` and `listen.token`, or listen on 127.0.0.1: everyone who reaches the port may run every tool
     "#);
     insta::assert_snapshot!(bad("[listen]\nroot = \"passthrough:gti\"\n[servers.git]\ncommand = \"x\"\n"), @r#"
     `passthrough:gti` names no server
@@ -563,7 +566,7 @@ fn rules_over_several_keys_are_held() {
       |
     1 | [servers.me]
       |          ^^
-      = help: its `url` has the address that `listen.http` has: a call would never end
+      = help: remove it: its `url` is the address in `listen.http`, so calls would never end
     ");
 }
 
@@ -630,7 +633,7 @@ const VALUES: [&str; 13] = [
 /// Returns the known keys of a table.
 fn keys(table: &str) -> Vec<String> {
     let shown = bad(&format!("[{table}]\nnothing-like-any-of-them = 1\n"));
-    let (_, known) = shown.split_once("known here: ").expect("all of them are named");
+    let (_, known) = shown.split_once("known here: ").expect("the help lists all keys");
     known.trim().split(", ").map(str::to_owned).collect()
 }
 
@@ -643,12 +646,12 @@ fn in_other_words(text: &str) -> Option<String> {
         "unit", "length", "floating", "spanned",
     ]
     .into_iter()
-    .any(|word| message.split([' ', ',']).any(|said| said == word));
+    .any(|word| message.split([' ', ',']).any(|found| found == word));
     (is_theirs || !shown.contains("= help: ")).then_some(shown)
 }
 
 #[test]
-fn every_wrong_value_of_every_key_is_told_in_our_words_with_a_remedy() {
+fn every_wrong_value_of_every_key_is_reported_in_plain_words_with_a_remedy() {
     let tables = [
         "service",
         "listen",
@@ -687,9 +690,10 @@ fn every_wrong_value_of_every_key_is_told_in_our_words_with_a_remedy() {
 }
 
 #[test]
-fn a_word_a_number_or_a_table_that_is_none_is_shown_with_those_that_are() {
+// One snapshot for each mistake: a table, however long.
+fn a_value_of_a_wrong_form_is_reported_with_the_valid_forms() {
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nlifecycle = {}\n"), @r#"
-    `lifecycle` without `mode`
+    `lifecycle` has no `mode`
      --> c.toml:3:13
       |
     3 | lifecycle = {}
@@ -718,7 +722,7 @@ fn a_word_a_number_or_a_table_that_is_none_is_shown_with_those_that_are() {
       |
     3 | start = true
       |         ^^^^
-      = help: put one of them in quotes: "lazy", "eager", "prewarm"
+      = help: write one of these, in quotes: "lazy", "eager", "prewarm"
     "#);
     insta::assert_snapshot!(bad("[pool]\nsize = \"3\"\n"), @r#"
     invalid type: string "3", expected a whole number from 0
@@ -726,7 +730,7 @@ fn a_word_a_number_or_a_table_that_is_none_is_shown_with_those_that_are() {
       |
     2 | size = "3"
       |        ^^^
-      = help: write one without quotes, as in 3
+      = help: write a number without quotes, as in 3
     "#);
     insta::assert_snapshot!(bad("[pool]\nsize = -1\n"), @"
     invalid value: integer `-1`, expected a whole number from 0
@@ -734,7 +738,7 @@ fn a_word_a_number_or_a_table_that_is_none_is_shown_with_those_that_are() {
       |
     2 | size = -1
       |        ^^
-      = help: write one without quotes, as in 3
+      = help: write a number without quotes, as in 3
     ");
     insta::assert_snapshot!(bad("servers.a = \"x\"\n"), @r#"
     invalid type: string "x", expected a table
@@ -750,7 +754,7 @@ fn a_word_a_number_or_a_table_that_is_none_is_shown_with_those_that_are() {
       |
     1 | [[servers.a]]
       | ^^^^^^^^^^^^^
-      = help: put its name in single brackets: there is one of each name
+      = help: write its name in single brackets: each name has one table
     ");
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\ncwd = 5\n"), @r#"
     invalid type: integer `5`, expected a path
@@ -758,7 +762,7 @@ fn a_word_a_number_or_a_table_that_is_none_is_shown_with_those_that_are() {
       |
     3 | cwd = 5
       |       ^
-      = help: put it in quotes, as in "/path"
+      = help: write a path in quotes, as in "/path"
     "#);
     let shown = bad("[health]\nmax_reconnects = 5000000000\n");
     assert!(shown.contains("a whole number below 4294967296"), "{shown}");
@@ -788,14 +792,14 @@ proptest::proptest! {
 }
 
 #[test]
-fn sharing_is_held_to_what_makes_sense() {
+fn a_meaningless_sharing_setting_is_refused_with_the_remedy() {
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nmax_connections = 2\n"), @r#"
-    `max_connections` of a shared server
+    `max_connections` has no effect on a shared server
      --> c.toml:3:19
       |
     3 | max_connections = 2
       |                   ^
-      = help: it has one connection: add `sharing = "exclusive"` or `sharing = "session"`, or remove it
+      = help: remove it, because all clients share one connection, or set `sharing` to "exclusive" or "session"
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nsharing = \"exclusive\"\nmax_connections = 0\n"), @"
     `max_connections` is 0
@@ -803,15 +807,15 @@ fn sharing_is_held_to_what_makes_sense() {
       |
     4 | max_connections = 0
       |                   ^
-      = help: no request could be served: use 1 or more
+      = help: use 1 to 1024
     ");
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nsharing = \"session\"\nstart = \"eager\"\n"), @r#"
-    `start` together with `sharing = "session"`
+    `start` has no effect with `sharing = "session"`
      --> c.toml:4:9
       |
     4 | start = "eager"
       |         ^^^^^^^
-      = help: such a connection is made when a client needs it: remove `start`
+      = help: remove `start`: metamcp connects such a server when a client needs it
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nsharing = \"alone\"\n"), @r#"
     unknown value `alone`
@@ -824,7 +828,7 @@ fn sharing_is_held_to_what_makes_sense() {
 }
 
 #[test]
-fn a_mistake_in_the_breaker_is_shown_where_it_is() {
+fn a_mistake_in_the_breaker_table_is_shown_at_its_place() {
     assert_eq!(good("[breaker]\nfailure_threshold = 0\n").breaker.failure_threshold, 0);
     insta::assert_snapshot!(bad("[breaker]\nfailure_threshold = 1001\n"), @"
     `failure_threshold` is 1001
@@ -832,7 +836,7 @@ fn a_mistake_in_the_breaker_is_shown_where_it_is() {
       |
     2 | failure_threshold = 1001
       |                     ^^^^
-      = help: use 1 to 1000, or 0 for a breaker that never trips
+      = help: use 1 to 1000, or 0 for a breaker that never opens
     ");
     assert!(bad("[breaker]\nfailure_threshold = -1\n").contains("use 1 to 1000"));
     assert!(bad("[breaker]\ncooldown = \"0s\"\n").contains("`0s` is out of range"));
@@ -847,7 +851,7 @@ fn a_mistake_in_the_breaker_is_shown_where_it_is() {
 }
 
 #[test]
-fn there_are_four_ways_to_try_again() {
+fn a_retry_policy_is_one_of_four_words() {
     let retry = |word: &str| {
         let config = good(&format!("[servers.a]\ncommand = \"x\"\nretry = {word:?}\n"));
         config.servers["a"].retry
@@ -867,7 +871,7 @@ fn there_are_four_ways_to_try_again() {
 }
 
 #[test]
-fn a_server_is_spoken_to_in_one_era_or_asked_for_it() {
+fn an_era_is_one_of_three_words() {
     let era = |word: &str| {
         let config = good(&format!("[servers.a]\ncommand = \"x\"\nera = {word:?}\n"));
         config.servers["a"].era
@@ -887,7 +891,7 @@ fn a_server_is_spoken_to_in_one_era_or_asked_for_it() {
 }
 
 #[test]
-fn the_memory_of_messages_is_left_to_the_service_or_within_bounds() {
+fn memory_max_is_unset_or_within_its_bounds() {
     let memory = |text: &str| good(&format!("[service]\n{text}\n")).service.memory_max;
     assert_eq!(memory(""), None);
     assert_eq!(memory("memory_max = 117440512"), Some(112 << 20));

@@ -9,7 +9,7 @@ fn server(keys: &str) -> String {
 }
 
 #[test]
-fn nothing_can_be_provisioned_unless_the_table_is_there() {
+fn no_server_can_be_provisioned_without_the_table() {
     assert_eq!(good("").provision, ProvisionConfig::default());
     assert!(!good("").provision.is_enabled);
     assert!(good("[provision]\n").provision.is_enabled);
@@ -41,7 +41,7 @@ fn every_key_is_read() {
         ttl = "2h"
     "#;
     let found = good(text);
-    assert!(found.servers.is_empty(), "what may be provisioned is not there by itself");
+    assert!(found.servers.is_empty(), "a provisionable server is not declared by itself");
     let found = found.provision;
     assert!((found.min_confidence - 0.75).abs() < f64::EPSILON);
     let rules: Vec<_> = found.trusted.iter().map(TrustRule::to_string).collect();
@@ -65,7 +65,7 @@ fn every_key_is_read() {
 }
 
 #[test]
-fn a_rule_trusts_what_is_below_its_scope_or_one_namespace() {
+fn a_trust_rule_covers_one_namespace_or_all_below_a_scope() {
     let rules =
         good("[provision]\ntrusted = [\"@scope/*\", \"internal/github\"]\n").provision.trusted;
     let is_trusted = |text: &str| {
@@ -89,22 +89,23 @@ fn a_rule_trusts_what_is_below_its_scope_or_one_namespace() {
 }
 
 #[test]
-fn a_mistake_in_what_may_be_provisioned_is_shown_where_it_is() {
+// One snapshot for each mistake: a table, however long.
+fn a_mistake_in_the_provision_table_is_shown_at_its_place() {
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\n[provision.servers.a]\ncommand = \"y\"\ndescription = \"does\"\n"), @"
-    `a` is a server under `[servers]` too
+    server `a` is declared under `[servers]` too
      --> c.toml:3:20
       |
     3 | [provision.servers.a]
       |                    ^
-      = help: one that is declared there is there anyway: remove or rename one
+      = help: rename it, or remove one of the two declarations
     ");
     insta::assert_snapshot!(bad("[provision.servers.a]\ncommand = \"x\"\n"), @r#"
-    a server to be provisioned without `description`
+    server `a` has no `description`
      --> c.toml:1:20
       |
     1 | [provision.servers.a]
       |                    ^
-      = help: nothing would find it: add `description = "…"` with what it is for
+      = help: add `description = "…"` with its purpose, by which metamcp finds it
     "#);
     insta::assert_snapshot!(bad("[provision.servers.a]\ndescription = \"does\"\n"), @r#"
     a server without `command`, `url` or `socket`
@@ -123,12 +124,12 @@ fn a_mistake_in_what_may_be_provisioned_is_shown_where_it_is() {
       = help: use 1 to 40 letters, digits, `-` and single `_`
     "#);
     insta::assert_snapshot!(bad(&server("start = \"eager\"")), @r#"
-    `start` of a server that waits to be provisioned
+    `start` has no effect under `[provision.servers]`
      --> c.toml:4:9
       |
     4 | start = "eager"
       |         ^^^^^^^
-      = help: it is connected when it is provisioned: remove `start`
+      = help: remove it: metamcp connects the server when it provisions it
     "#);
     insta::assert_snapshot!(bad(&server("namespace = \"internal//github\"")), @r#"
     `internal//github` is not a namespace
@@ -139,12 +140,12 @@ fn a_mistake_in_what_may_be_provisioned_is_shown_where_it_is() {
       = help: write one, as in "internal/github" or "@modelcontextprotocol/server-git"
     "#);
     insta::assert_snapshot!(bad(&server("keywords = [\"  \"]")), @r#"
-    `keywords` says nothing
+    `keywords` has no letter and no digit
      --> c.toml:4:13
       |
     4 | keywords = ["  "]
       |             ^^^^
-      = help: write words by which the server is to be found
+      = help: write words by which metamcp finds the server
     "#);
     insta::assert_snapshot!(bad(&server("keyword = [\"x\"]")), @r#"
     unknown key `keyword`
@@ -155,12 +156,12 @@ fn a_mistake_in_what_may_be_provisioned_is_shown_where_it_is() {
       = help: did you mean `keywords`?
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\ndescription = \"does\"\n"), @r#"
-    `description` of a server under `[servers]`
+    `description` has no effect under `[servers]`
      --> c.toml:3:15
       |
     3 | description = "does"
       |               ^^^^^^
-      = help: only one under `[provision.servers]` is looked for by it: remove it
+      = help: remove it, or declare the server under `[provision.servers]`
     "#);
     insta::assert_snapshot!(bad("[provision]\nmin_confidence = 1.5\n"), @"
     `min_confidence` is 1.5
@@ -168,7 +169,7 @@ fn a_mistake_in_what_may_be_provisioned_is_shown_where_it_is() {
       |
     2 | min_confidence = 1.5
       |                  ^^^
-      = help: use 0 to 1: 1 is certain, and 0.6 is a server whose words cover most of the request
+      = help: use 0 to 1
     ");
     insta::assert_snapshot!(bad("[provision]\nmin_confidence = \"high\"\n"), @r#"
     invalid type: string "high", expected a number
@@ -176,10 +177,10 @@ fn a_mistake_in_what_may_be_provisioned_is_shown_where_it_is() {
       |
     2 | min_confidence = "high"
       |                  ^^^^^^
-      = help: write one without quotes, as in 0.6
+      = help: write a number without quotes, as in 0.6
     "#);
     insta::assert_snapshot!(bad("[provision]\ntrusted = [\"*\"]\n"), @r#"
-    `*` trusts no namespace
+    `*` is not a trust rule
      --> c.toml:2:12
       |
     2 | trusted = ["*"]
@@ -187,20 +188,20 @@ fn a_mistake_in_what_may_be_provisioned_is_shown_where_it_is() {
       = help: write a namespace, as in "internal/github", or all below one, as in "@modelcontextprotocol/*"
     "#);
     insta::assert_snapshot!(bad("[provision.registry]\nttl = \"1h\"\n"), @"
-    `provision.registry` without `url`
+    `provision.registry` has no `url`
      --> c.toml:1:1
       |
     1 | [provision.registry]
       | ^^^^^^^^^^^^^^^^^^^^
-      = help: no registry is asked unless it is named: add `url`, and write what stands before `/v0/servers`, as in `https://HOST`
+      = help: add `url`: write the part before `/v0/servers`, as in `https://HOST`
     ");
     insta::assert_snapshot!(bad("[provision.registry]\nurl = \"https://h/v0/servers\"\n"), @r#"
-    `https://h/v0/servers` is more than the base of a registry
+    `https://h/v0/servers` is not the base URL of a registry
      --> c.toml:2:7
       |
     2 | url = "https://h/v0/servers"
       |       ^^^^^^^^^^^^^^^^^^^^^^
-      = help: write what stands before `/v0/servers`, as in `https://HOST`
+      = help: write the part before `/v0/servers`, as in `https://HOST`
     "#);
     assert!(bad("[provision]\nmin_confidence = nan\n").contains("is NaN"));
     assert!(
@@ -215,7 +216,7 @@ fn a_mistake_in_what_may_be_provisioned_is_shown_where_it_is() {
 }
 
 #[test]
-fn servers_that_are_kept_once_they_are_there_must_leave_room_for_the_others() {
+fn provisionable_servers_that_stay_connected_leave_room_for_the_others() {
     let text = server("lifecycle = \"keep-alive\"\n[servers.b]\ncommand = \"y\"\n[pool]\nsize = 1");
-    assert!(bad(&text).contains("1 of 2 servers are to be connected always"));
+    assert!(bad(&text).contains("1 of 2 servers stay connected"));
 }

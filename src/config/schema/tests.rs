@@ -24,7 +24,7 @@ fn documented() -> BTreeSet<String> {
 }
 
 #[test]
-fn it_is_a_schema_and_says_all_of_every_key() {
+fn the_schema_is_valid_and_describes_every_key() {
     let schema = schema();
     assert!(jsonschema::meta::is_valid(&schema));
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
@@ -46,47 +46,51 @@ fn it_is_a_schema_and_says_all_of_every_key() {
     for nothing in ["\"null\"", ":null", "\"format\""] {
         assert!(!text.contains(nothing), "{nothing}");
     }
-    fn told(schema: &Value, name: &str, untold: &mut Vec<String>) {
+    fn find_undescribed(schema: &Value, name: &str, undescribed: &mut Vec<String>) {
         for (key, below) in schema["properties"].as_object().into_iter().flatten() {
             if !below["description"].is_string() {
-                untold.push(format!("{name}.{key}"));
+                undescribed.push(format!("{name}.{key}"));
             }
-            told(below, &format!("{name}.{key}"), untold);
-            told(&below["additionalProperties"], &format!("{name}.{key}.NAME"), untold);
+            find_undescribed(below, &format!("{name}.{key}"), undescribed);
+            find_undescribed(
+                &below["additionalProperties"],
+                &format!("{name}.{key}.NAME"),
+                undescribed,
+            );
         }
     }
-    let mut untold = Vec::new();
-    told(&schema, "", &mut untold);
-    assert!(untold.is_empty(), "without description: {untold:?}");
+    let mut undescribed = Vec::new();
+    find_undescribed(&schema, "", &mut undescribed);
+    assert!(undescribed.is_empty(), "without description: {undescribed:?}");
 }
 
 const MANUAL: &str = include_str!("../../../docs/configuration.md");
 
 #[test]
-fn every_key_of_the_manual_is_in_it_and_the_reverse() {
+fn the_manual_and_the_schema_have_the_same_keys() {
     let table = MANUAL.split("| key | default | meaning |").nth(1).expect("the table of keys");
-    let mut told = BTreeSet::new();
+    let mut in_manual = BTreeSet::new();
     for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
         let names = row.split('|').nth(1).expect("a first column");
         let mut names = names.split('`').skip(1).step_by(2);
         let first = names.next().expect("a key");
-        told.insert(first.to_owned());
+        in_manual.insert(first.to_owned());
         let (table, _) = first.rsplit_once('.').expect("a section");
-        told.extend(names.map(|name| format!("{table}.{name}")));
+        in_manual.extend(names.map(|name| format!("{table}.{name}")));
     }
     // One row covers all keys of servers that other rows of the table describe.
-    assert!(told.remove("provision.servers.NAME") && told.remove("servers.NAME.health"));
+    assert!(in_manual.remove("provision.servers.NAME") && in_manual.remove("servers.NAME.health"));
     let is_elsewhere = |key: &&String| {
         let of_server = key.strip_prefix("provision.servers.NAME.");
         let of_health = key.split_once(".health.").map(|(_, key)| format!("health.{key}"));
-        of_server.is_some_and(|key| told.contains(&format!("servers.NAME.{key}")))
-            || of_health.is_some_and(|key| told.contains(&key))
+        of_server.is_some_and(|key| in_manual.contains(&format!("servers.NAME.{key}")))
+            || of_health.is_some_and(|key| in_manual.contains(&key))
     };
     let known = documented();
-    let untold: Vec<_> =
-        known.iter().filter(|key| !told.contains(*key) && !is_elsewhere(key)).collect();
-    assert!(untold.is_empty(), "not in docs/configuration.md: {untold:?}");
-    let unknown: Vec<_> = told.iter().filter(|key| !known.contains(*key)).collect();
+    let missing: Vec<_> =
+        known.iter().filter(|key| !in_manual.contains(*key) && !is_elsewhere(key)).collect();
+    assert!(missing.is_empty(), "not in docs/configuration.md: {missing:?}");
+    let unknown: Vec<_> = in_manual.iter().filter(|key| !known.contains(*key)).collect();
     assert!(unknown.is_empty(), "only in docs/configuration.md: {unknown:?}");
 }
 
@@ -96,12 +100,13 @@ fn the_defaults_of_the_manual_are_those_of_the_schema() {
         let Some(Value::String(default)) = &key.default else { continue };
         let row = MANUAL.lines().find(|line| line.starts_with(&format!("| `{}` |", key.name())));
         let Some(row) = row else { continue };
-        let told = row.split('|').nth(2).expect("a second column").trim().trim_matches(['`', '"']);
-        let same = match (duration::parse(told), duration::parse(default)) {
-            (Ok(told), Ok(default)) => told == default,
-            (_, _) => told == default,
+        let manual =
+            row.split('|').nth(2).expect("a second column").trim().trim_matches(['`', '"']);
+        let same = match (duration::parse(manual), duration::parse(default)) {
+            (Ok(manual), Ok(default)) => manual == default,
+            (_, _) => manual == default,
         };
-        assert!(same || told.contains(default), "{}: {told} is {default}", key.name());
+        assert!(same || manual.contains(default), "{}: {manual} is {default}", key.name());
     }
 }
 
@@ -202,7 +207,7 @@ fn saying(key: &str, value: &str) -> String {
 }
 
 #[test]
-fn it_takes_what_the_loader_takes_and_refuses_what_that_refuses() {
+fn the_schema_accepts_what_the_loader_accepts_and_nothing_else() {
     let validator = validator();
     let (mut strict, mut lax) = (Vec::new(), Vec::new());
     for key in documented() {
@@ -240,7 +245,7 @@ fn an_unknown_key_is_refused_in_every_table() {
 
 proptest! {
     #[test]
-    fn a_pattern_of_numbers_takes_those_of_the_range(least in 1_u64..5_000, more in 0_u64..90_000_000, by in -3_i64..4) {
+    fn a_pattern_of_numbers_matches_exactly_its_range(least in 1_u64..5_000, more in 0_u64..90_000_000, by in -3_i64..4) {
         let most = least + more;
         let pattern = Regex::new(&format!("^{}$", numbers(least, most))).expect("a pattern");
         for number in [least.saturating_add_signed(by), most.saturating_add_signed(by), u64::midpoint(least, most)] {

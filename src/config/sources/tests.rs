@@ -11,7 +11,7 @@ fn sources(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str, &str)])
     };
     let flag = |(name, key, value): &(&str, &str, &str)| SourcedSetting {
         origin: SettingOrigin::Flag((*name).to_owned()),
-        what: match *key {
+        target: match *key {
             "host" => SettingTarget::Host,
             "port" => SettingTarget::Port,
             key => SettingTarget::Written(key.to_owned()),
@@ -39,7 +39,7 @@ fn bad(sources: &ConfigSources) -> String {
 const SERVER: &str = "[servers.my-git]\ncommand = \"git-mcp\"\n";
 
 #[test]
-fn a_flag_goes_before_a_variable_and_that_before_the_file() {
+fn a_flag_overrides_a_variable_which_overrides_the_file() {
     let file = "[pool]\nsize = 10\nmin_size = 1\nreserve_size = 2\n";
     let variables = [("METAMCP_POOL_SIZE", "11"), ("METAMCP_POOL_RESERVE_SIZE", "3")];
     let pool = good(&sources(file, &variables, &[("--max-connections", "pool.size", "12")]));
@@ -49,7 +49,7 @@ fn a_flag_goes_before_a_variable_and_that_before_the_file() {
 }
 
 #[test]
-fn texts_stand_without_quotes_and_everything_else_as_toml() {
+fn a_variable_takes_texts_without_quotes_and_other_values_as_toml() {
     let variables = [
         ("METAMCP_SERVICE_LOG_LEVEL", "debug"),
         ("METAMCP_SERVICE_IDLE_EXIT", " \"30m\" "),
@@ -88,7 +88,7 @@ fn texts_stand_without_quotes_and_everything_else_as_toml() {
 }
 
 #[test]
-fn a_mistake_is_told_as_in_the_file_with_the_variable_or_the_flag() {
+fn a_mistake_in_a_variable_or_a_flag_is_shown_with_its_name() {
     let of = |name, value| bad(&sources(SERVER, &[(name, value)], &[]));
     insta::assert_snapshot!(of("METAMCP_POOL_SIZE", "many"), @r#"
     invalid type: string "many", expected a whole number from 0
@@ -96,7 +96,7 @@ fn a_mistake_is_told_as_in_the_file_with_the_variable_or_the_flag() {
       |
       | pool.size = "many"
       |             ^^^^^^
-      = help: write one without quotes, as in 3
+      = help: write a number without quotes, as in 3
     "#);
     insta::assert_snapshot!(of("METAMCP_SERVICE_LOG_LEVEL", "debgu"), @r#"
     unknown value `debgu`
@@ -145,7 +145,7 @@ fn a_mistake_is_told_as_in_the_file_with_the_variable_or_the_flag() {
 }
 
 #[test]
-fn a_mistake_of_the_file_is_still_shown_where_it_is() {
+fn a_mistake_in_the_file_is_shown_at_its_place_despite_variables() {
     let variables = [("METAMCP_POOL_IDLE_TIMEOUT", "1m")];
     let shown = bad(&sources("[pool]\nsize = 0\n", &variables, &[]));
     assert!(shown.contains(" --> the demonstration:2:8\n"), "{shown}");
@@ -154,12 +154,12 @@ fn a_mistake_of_the_file_is_still_shown_where_it_is() {
 }
 
 #[test]
-fn two_servers_that_are_the_same_variable_are_told() {
+fn a_variable_that_fits_two_servers_is_refused() {
     let file = format!("{SERVER}[servers.my_git]\ncommand = \"x\"\n");
     insta::assert_snapshot!(bad(&sources(&file, &[("METAMCP_SERVERS_MY_GIT_RETRY", "never")], &[])), @"
     `METAMCP_SERVERS_MY_GIT_RETRY` may be `servers.my-git.retry` or `servers.my_git.retry`
      --> METAMCP_SERVERS_MY_GIT_RETRY
-      = help: say it in the file, or with `--set KEY=VALUE`
+      = help: set the key in the file, or with `--set KEY=VALUE`
     ");
 }
 
@@ -175,7 +175,7 @@ fn an_unknown_variable_is_reported_and_a_variable_of_other_software_is_ignored()
         ("METAMCP_POOL_SIZE", ""),
     ];
     let loaded = good(&sources("", &variables, &[]));
-    assert_eq!(loaded.unknown, ["METAMCP_FOO"]);
+    assert_eq!(loaded.unknown_variables, ["METAMCP_FOO"]);
     assert_eq!(loaded.config, Config::default());
 }
 
@@ -195,7 +195,7 @@ fn host_and_port_change_one_half_of_the_address() {
 }
 
 #[test]
-fn no_value_of_a_secret_is_shown() {
+fn a_diagnostic_never_shows_the_value_of_a_secret() {
     for (name, value) in [
         ("METAMCP_SERVERS_MY_GIT_ENV", "{ TOKEN = [\"hunter2\"] }"),
         ("METAMCP_SERVERS_MY_GIT_ENV", "{ TOKEN = \"hunter2\" "),
@@ -214,7 +214,7 @@ fn each_effective_setting_is_listed_with_its_source() {
     let file = "[servers.git]\ncommand = \"x\"\nenv = { TOKEN = \"hunter2\", REF = \"env:R\" }\n";
     let variables = [("METAMCP_POOL_SIZE", "30"), ("METAMCP_SERVICE_MAX_TOTAL_TIMEOUT", "30s")];
     let loaded = good(&sources(file, &variables, &[("--stateless", "listen.session", "off")]));
-    let entries = effective::entries(&loaded.config, &loaded.said);
+    let entries = effective::entries(&loaded.config, &loaded.configured);
     let entry = |key: &str| {
         let found = entries.iter().find(|entry| entry.path.join(".") == key).expect(key);
         let value = found.value.as_ref().map_or("-".to_owned(), ToString::to_string);
@@ -229,5 +229,5 @@ fn each_effective_setting_is_listed_with_its_source() {
     assert_eq!(entry("service.request_timeout"), "\"30s\" default");
     assert_eq!(entry("listen.control_group"), "- not set");
     assert_eq!(entry("provision.registry.ttl"), "- not set");
-    assert!(!format!("{:?}", loaded.said).contains("hunter2"));
+    assert!(!format!("{:?}", loaded.configured).contains("hunter2"));
 }

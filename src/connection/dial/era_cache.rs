@@ -51,7 +51,7 @@ pub(super) enum LegacyEvidence {
     Refusal,
     /// It did not answer the probe, or failed after it, or creates a session for every request, as
     /// upstreams over HTTP may: another probe costs time, a process or a session.
-    Harm,
+    CostlyProbe,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +80,15 @@ impl EraCache {
             EraChoice::Modern => return OpeningOrder::DiscoverOnly,
             EraChoice::Auto => {}
         }
-        let known = self.0.get(server).filter(|(known, ..)| known == version);
-        match known {
+        match self.known(server, version) {
             None => OpeningOrder::Probe,
-            Some((_, Verdict::Modern, _)) => OpeningOrder::Discover,
-            Some((_, Verdict::Legacy(LegacyEvidence::Refusal), since))
-                if now.duration_since(*since) >= defaults::LEGACY_BELIEVED =>
+            Some((Verdict::Modern, _)) => OpeningOrder::Discover,
+            Some((Verdict::Legacy(LegacyEvidence::Refusal), since))
+                if now.duration_since(since) >= defaults::LEGACY_ERA_TTL =>
             {
                 OpeningOrder::Probe
             }
-            Some((_, Verdict::Legacy(_) | Verdict::Suspected, _)) => OpeningOrder::Initialize,
+            Some((Verdict::Legacy(_) | Verdict::Suspected, _)) => OpeningOrder::Initialize,
         }
     }
 
@@ -101,11 +100,12 @@ impl EraCache {
         finding: EraFinding,
         now: Instant,
     ) {
-        let was_suspected = self.knows(server, &version) == Some(Verdict::Suspected);
         let verdict = match finding {
             EraFinding::Modern => Verdict::Modern,
             EraFinding::Legacy(evidence) => Verdict::Legacy(evidence),
-            EraFinding::Nothing if was_suspected => Verdict::Legacy(LegacyEvidence::Harm),
+            EraFinding::Nothing if self.is_suspected(server, &version) => {
+                Verdict::Legacy(LegacyEvidence::CostlyProbe)
+            }
             EraFinding::Nothing => return,
         };
         self.0.insert(server.clone(), (version, verdict, now));
@@ -116,22 +116,26 @@ impl EraCache {
         self.0.insert(server.clone(), (version, Verdict::Suspected, now));
     }
 
-    /// Records that an attempt has failed. `is_doubtful` says that the assumed era may be the
-    /// reason: then the server is probed again.
+    /// Records that an attempt has failed. If it `is_doubtful`, the assumed era may be the reason,
+    /// and the server is probed again.
     pub(super) fn failed(
         &mut self,
         server: &ServerName,
         version: &ServerVersion,
         is_doubtful: bool,
     ) {
-        if is_doubtful || self.knows(server, version) == Some(Verdict::Suspected) {
+        if is_doubtful || self.is_suspected(server, version) {
             self.0.remove(server);
         }
     }
 
-    fn knows(&self, server: &ServerName, version: &ServerVersion) -> Option<Verdict> {
+    fn is_suspected(&self, server: &ServerName, version: &ServerVersion) -> bool {
+        matches!(self.known(server, version), Some((Verdict::Suspected, _)))
+    }
+
+    fn known(&self, server: &ServerName, version: &ServerVersion) -> Option<(Verdict, Instant)> {
         let known = self.0.get(server).filter(|(known, ..)| known == version);
-        known.map(|(_, verdict, _)| *verdict)
+        known.map(|(_, verdict, since)| (*verdict, *since))
     }
 }
 
@@ -142,7 +146,7 @@ mod tests {
     use super::*;
     use crate::config::TransportConfig;
 
-    const LONG: Duration = defaults::LEGACY_BELIEVED;
+    const LONG: Duration = defaults::LEGACY_ERA_TTL;
 
     fn server() -> ServerName {
         ServerName::new("git").expect("a name")
@@ -153,9 +157,9 @@ mod tests {
         ServerVersion::of(&TransportConfig::Http { url, headers: Default::default() })
     }
 
-    struct Book(EraCache, Instant);
+    struct CacheAndStart(EraCache, Instant);
 
-    impl Book {
+    impl CacheAndStart {
         fn new() -> Self {
             Self(EraCache::default(), Instant::now())
         }
@@ -171,59 +175,63 @@ mod tests {
 
     #[test]
     fn a_declared_era_takes_precedence_over_the_cached_era() {
-        let mut book = Book::new();
-        book.connected(EraFinding::Modern, Duration::ZERO);
+        let mut cache = CacheAndStart::new();
+        cache.connected(EraFinding::Modern, Duration::ZERO);
         for (choice, opening) in [
             (EraChoice::Auto, OpeningOrder::Discover),
             (EraChoice::Legacy, OpeningOrder::Initialize),
             (EraChoice::Modern, OpeningOrder::DiscoverOnly),
         ] {
-            assert_eq!(book.0.opening(&server(), &version("http://a"), choice, book.1), opening);
+            assert_eq!(cache.0.opening(&server(), &version("http://a"), choice, cache.1), opening);
         }
     }
 
     #[test]
     fn a_server_is_probed_once_per_version() {
-        let mut book = Book::new();
-        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Probe);
-        book.connected(EraFinding::Legacy(LegacyEvidence::Harm), Duration::ZERO);
-        assert_eq!(book.opening(LONG * 100), OpeningOrder::Initialize, "silence costs time");
+        let mut cache = CacheAndStart::new();
+        assert_eq!(cache.opening(Duration::ZERO), OpeningOrder::Probe);
+        cache.connected(EraFinding::Legacy(LegacyEvidence::CostlyProbe), Duration::ZERO);
+        assert_eq!(cache.opening(LONG * 100), OpeningOrder::Initialize, "silence costs time");
         let other = version("http://b");
-        let opening = book.0.opening(&server(), &other, EraChoice::Auto, book.1);
+        let opening = cache.0.opening(&server(), &other, EraChoice::Auto, cache.1);
         assert_eq!(opening, OpeningOrder::Probe);
     }
 
     #[test]
-    fn a_refusal_is_believed_for_a_while_from_when_it_came() {
-        let mut book = Book::new();
-        book.connected(EraFinding::Legacy(LegacyEvidence::Refusal), Duration::ZERO);
-        book.connected(EraFinding::Nothing, LONG / 2);
-        assert_eq!(book.opening(LONG / 2), OpeningOrder::Initialize);
-        assert_eq!(book.opening(LONG), OpeningOrder::Probe, "it was not asked in between");
-        book.connected(EraFinding::Legacy(LegacyEvidence::Refusal), LONG);
-        assert_eq!(book.opening(LONG + LONG / 2), OpeningOrder::Initialize);
+    fn a_refused_probe_is_repeated_some_time_after_the_refusal() {
+        let mut cache = CacheAndStart::new();
+        cache.connected(EraFinding::Legacy(LegacyEvidence::Refusal), Duration::ZERO);
+        cache.connected(EraFinding::Nothing, LONG / 2);
+        assert_eq!(cache.opening(LONG / 2), OpeningOrder::Initialize);
+        assert_eq!(cache.opening(LONG), OpeningOrder::Probe, "it was not probed in between");
+        cache.connected(EraFinding::Legacy(LegacyEvidence::Refusal), LONG);
+        assert_eq!(cache.opening(LONG + LONG / 2), OpeningOrder::Initialize);
     }
 
     #[test]
-    fn one_that_ends_at_the_probe_is_not_probed_the_next_time() {
-        let mut book = Book::new();
-        book.0.ended(&server(), version("http://a"), book.1);
-        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Initialize);
-        book.connected(EraFinding::Nothing, Duration::ZERO);
-        assert_eq!(book.opening(LONG * 2), OpeningOrder::Initialize, "it was the probe");
+    fn a_server_that_ends_at_the_probe_is_not_probed_the_next_time() {
+        let mut cache = CacheAndStart::new();
+        cache.0.ended(&server(), version("http://a"), cache.1);
+        assert_eq!(cache.opening(Duration::ZERO), OpeningOrder::Initialize);
+        cache.connected(EraFinding::Nothing, Duration::ZERO);
+        assert_eq!(cache.opening(LONG * 2), OpeningOrder::Initialize, "the probe was the reason");
 
-        book.0.ended(&server(), version("http://a"), book.1);
-        book.0.failed(&server(), &version("http://a"), false);
-        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Probe, "it was not");
+        cache.0.ended(&server(), version("http://a"), cache.1);
+        cache.0.failed(&server(), &version("http://a"), false);
+        assert_eq!(
+            cache.opening(Duration::ZERO),
+            OpeningOrder::Probe,
+            "the probe was not the reason"
+        );
     }
 
     #[test]
-    fn a_failure_that_has_to_do_with_it_makes_us_ask_again() {
-        let mut book = Book::new();
-        book.connected(EraFinding::Modern, Duration::ZERO);
-        book.0.failed(&server(), &version("http://a"), false);
-        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Discover, "it was not there");
-        book.0.failed(&server(), &version("http://a"), true);
-        assert_eq!(book.opening(Duration::ZERO), OpeningOrder::Probe);
+    fn a_failure_that_may_be_due_to_the_era_causes_another_probe() {
+        let mut cache = CacheAndStart::new();
+        cache.connected(EraFinding::Modern, Duration::ZERO);
+        cache.0.failed(&server(), &version("http://a"), false);
+        assert_eq!(cache.opening(Duration::ZERO), OpeningOrder::Discover, "the server was absent");
+        cache.0.failed(&server(), &version("http://a"), true);
+        assert_eq!(cache.opening(Duration::ZERO), OpeningOrder::Probe);
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// A credential or variable that the server needs is missing.
-    #[error("connect to server `{server}`: its `{key}` cannot be read")]
+    #[error("cannot connect to server `{server}`: its `{key}` cannot be read")]
     Secret {
         /// The server.
         server: ServerName,
@@ -27,7 +27,7 @@ pub enum ConnectError {
         source: SecretError,
     },
     /// The server did not start.
-    #[error("connect to server `{server}`")]
+    #[error("cannot connect to server `{server}`")]
     Launch {
         /// The server.
         server: ServerName,
@@ -35,7 +35,7 @@ pub enum ConnectError {
         source: LaunchError,
     },
     /// A header's value has characters that HTTP forbids.
-    #[error("connect to server `{server}`: the value of header `{header}` cannot be sent")]
+    #[error("cannot connect to server `{server}`: the value of header `{header}` cannot be sent")]
     Header {
         /// The server.
         server: ServerName,
@@ -43,7 +43,9 @@ pub enum ConnectError {
         header: String,
     },
     /// The server names a message address that is not its own.
-    #[error("connect to server `{server}`: it wants messages sent to `{endpoint}`")]
+    #[error(
+        "cannot connect to server `{server}`: it names the message address `{endpoint}`, which has another origin"
+    )]
     Endpoint {
         /// The server.
         server: ServerName,
@@ -51,32 +53,32 @@ pub enum ConnectError {
         endpoint: String,
     },
     /// The server did not answer in the handshake.
-    #[error("connect to server `{server}`: it did not answer `{asked}`")]
+    #[error("cannot connect to server `{server}`: it did not answer `{request}`")]
     Handshake {
         /// The server.
         server: ServerName,
         /// The method that it was sent.
-        asked: &'static str,
+        request: &'static str,
         /// The reason.
         source: RequestFailure,
     },
     /// The server refused the handshake.
-    #[error("connect to server `{server}`: it refused `{asked}`: {answer}")]
+    #[error("cannot connect to server `{server}`: it refused `{request}`: {answer}")]
     Refused {
         /// The server.
         server: ServerName,
         /// The method that it was sent.
-        asked: &'static str,
+        request: &'static str,
         /// Its error object.
         answer: String,
     },
     /// The answer of the server is unusable.
-    #[error("connect to server `{server}`: its answer to `{asked}` is of no use")]
+    #[error("cannot connect to server `{server}`: its answer to `{request}` is not usable")]
     Profile {
         /// The server.
         server: ServerName,
         /// The method that it was sent.
-        asked: &'static str,
+        request: &'static str,
         /// The reason.
         source: ServerProfileError,
     },
@@ -105,32 +107,31 @@ impl ConnectError {
                 "Remove line breaks and other control characters from the value."
             }
             Self::Endpoint { .. } => {
-                "Only an address of the same origin is used, or credentials would go elsewhere: set `url` to the one that clients are to use."
+                "Set `url` to the address that clients use: metamcp sends credentials to no other origin."
             }
-            Self::Handshake {
-                source: RequestFailure::Exited { kind: StdioServerKind::Unit(name), .. },
-                ..
-            } => {
-                return format!(
-                    "See `journalctl -u '{name}@*' -u {name}.socket`: it ended before it answered, or as many of it run as `MaxConnections=` of its socket unit allows, of which `systemctl stop '{name}@*'` ends those that stayed."
-                )
-                .into();
-            }
-            Self::Handshake {
-                source: RequestFailure::Exited { kind: StdioServerKind::Process, .. },
-                ..
-            } => {
-                "Run its command in a shell: it ended before it answered. Its own log is in the journal under MCP_SERVER."
-            }
-            Self::Handshake { source: RequestFailure::HungUp { .. }, .. } => {
-                "Run its command in a shell: it closed a pipe before it answered, as programs do that go to the background."
-            }
-            Self::Handshake { source: RequestFailure::Timeout { .. }, .. } => {
-                "Check that the server speaks MCP, or give it more time to start with `start_timeout`."
-            }
-            Self::Handshake { source, .. } => return source.hint(),
+            Self::Handshake { server, source, .. } => match source {
+                RequestFailure::Exited { kind: StdioServerKind::Unit(name), .. } => {
+                    return format!(
+                        "See `journalctl -u '{name}@*' -u {name}.socket`. If as many instances run as `MaxConnections=` of its socket unit allows, stop them with `systemctl stop '{name}@*'`."
+                    )
+                    .into();
+                }
+                RequestFailure::Exited { kind: StdioServerKind::Process, .. } => {
+                    return format!(
+                        "Run its command in a shell to see why it ends. See its log: `metamcp logs --server {server}`."
+                    )
+                    .into();
+                }
+                RequestFailure::HungUp { .. } => {
+                    "Run its command in a shell: it must keep its pipes open and stay in the foreground."
+                }
+                RequestFailure::Timeout { .. } => {
+                    "Check that the server speaks MCP, or give it more time to start with `start_timeout`."
+                }
+                _ => return source.hint(),
+            },
             Self::Refused { .. } | Self::Profile { .. } => {
-                "Check that the server supports protocol version 2024-11-05 or one of its successors up to 2026-07-28, and that `era` is not set to one that it does not speak."
+                "Check that the server supports a protocol version from 2024-11-05 to 2026-07-28, and that `era` is not set to an era that it does not speak."
             }
         };
         hint.into()
@@ -140,7 +141,7 @@ impl ConnectError {
     pub(super) fn upstream_unreachable(server: &ServerName) -> Self {
         let after = defaults::CONNECT_NOTICED_AFTER.as_millis();
         let source = RequestFailure::Connect(format!("no connection within {after} ms").into());
-        Self::Handshake { server: server.clone(), asked: method::INITIALIZE, source }
+        Self::Handshake { server: server.clone(), request: method::INITIALIZE, source }
     }
 
     /// Returns the kind of failure.
@@ -163,15 +164,11 @@ impl ConnectError {
 
     /// Returns whether another attempt right after this one may succeed. It is `false` if an
     /// operator has to change something first, and if the server has used all its time.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Launch { source, .. } => source.may_pass(),
+            Self::Launch { source, .. } => source.is_transient(),
             Self::Handshake { source, .. } => !self.is_timeout() && source.fault().counts(),
-            Self::Secret { .. }
-            | Self::Header { .. }
-            | Self::Endpoint { .. }
-            | Self::Refused { .. }
-            | Self::Profile { .. } => false,
+            _ => false,
         }
     }
 
@@ -182,55 +179,28 @@ impl ConnectError {
 
     /// Returns whether the server is a unit without a listener on its socket.
     pub(super) fn is_socket_unit_down(&self) -> bool {
-        match self {
-            Self::Launch { source, .. } => source.is_socket_unit_down(),
-            Self::Handshake { .. }
-            | Self::Secret { .. }
-            | Self::Header { .. }
-            | Self::Endpoint { .. }
-            | Self::Refused { .. }
-            | Self::Profile { .. } => false,
-        }
+        matches!(self, Self::Launch { source, .. } if source.is_socket_unit_down())
     }
 
     /// Returns whether the server, or a proxy in front of it, runs but is not ready, so that a
     /// later attempt may succeed. That is never so for a child of metamcp.
     pub(super) fn is_outage(&self) -> bool {
-        let source = match self {
-            Self::Handshake { source, .. } => source,
-            Self::Launch { source, .. } => return source.is_outage(),
-            Self::Secret { .. }
-            | Self::Header { .. }
-            | Self::Endpoint { .. }
-            | Self::Refused { .. }
-            | Self::Profile { .. } => return false,
-        };
-        match source {
-            // A proxy that accepts before its server is ready closes the connection.
-            RequestFailure::Connect(_) | RequestFailure::BrokenOff(_) => true,
-            RequestFailure::Status { status, .. } => {
-                matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
-            }
-            RequestFailure::Exited { .. }
-            | RequestFailure::HungUp { .. }
-            | RequestFailure::Closed
-            | RequestFailure::Gone
-            | RequestFailure::SessionLost(_)
-            | RequestFailure::EraLost(_)
-            | RequestFailure::Unresponsive
-            | RequestFailure::Oversized { .. }
-            | RequestFailure::AnswerTooDeep
-            | RequestFailure::TooDeep
-            | RequestFailure::Timeout { .. }
-            | RequestFailure::NotInTime { .. }
-            | RequestFailure::Overrun
-            | RequestFailure::NoMemory(_)
-            | RequestFailure::Saturated => false,
+        match self {
+            Self::Launch { source, .. } => source.is_outage(),
+            Self::Handshake { source, .. } => match source {
+                // A proxy that accepts before its server is ready closes the connection.
+                RequestFailure::Connect(_) | RequestFailure::BrokenOff(_) => true,
+                RequestFailure::Status { status, .. } => {
+                    matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
+                }
+                _ => false,
+            },
+            _ => false,
         }
     }
 
-    /// Returns whether the failure may be due to the era in which metamcp spoke. If the server is
-    /// absent or has ended, the reason is another one.
+    /// Returns whether the failure may be due to the era in which metamcp spoke. The absence or the
+    /// end of a server never is.
     pub(super) fn may_be_era_mismatch(&self) -> bool {
         match self {
             Self::Refused { .. } | Self::Profile { .. } => true,
@@ -240,10 +210,7 @@ impl ConnectError {
                     | RequestFailure::Timeout { .. }
                     | RequestFailure::BrokenOff(_)
             ),
-            Self::Secret { .. }
-            | Self::Launch { .. }
-            | Self::Header { .. }
-            | Self::Endpoint { .. } => false,
+            _ => false,
         }
     }
 
@@ -272,7 +239,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::child::SpawnError;
+    use crate::child::{SpawnError, SpawnFault};
 
     fn server() -> ServerName {
         ServerName::new("git").expect("a name")
@@ -283,7 +250,7 @@ mod tests {
     }
 
     fn handshake(source: RequestFailure) -> ConnectError {
-        ConnectError::Handshake { server: server(), asked: "initialize", source }
+        ConnectError::Handshake { server: server(), request: "initialize", source }
     }
 
     fn status(code: u16) -> ConnectError {
@@ -292,20 +259,20 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_dial_is_of_one_kind_and_may_pass_the_next_time_or_not() {
+    fn each_connect_error_has_one_fault_class_and_may_pass_or_not() {
         let command = || "x".to_owned();
         let os = std::io::Error::other("no memory");
         let header = ConnectError::Header { server: server(), header: "a".to_owned() };
         let endpoint = ConnectError::Endpoint { server: server(), endpoint: "b".to_owned() };
         let refused = ConnectError::Refused {
             server: server(),
-            asked: "initialize",
+            request: "initialize",
             answer: "{}".to_owned(),
         };
-        for (error, fault, may_pass) in [
-            (spawn(SpawnError::NotFound { command: command() }), Fault::Offline, false),
-            (spawn(SpawnError::NotExecutable { command: command() }), Fault::Offline, false),
-            (spawn(SpawnError::Os { command: command(), source: os }), Fault::Offline, true),
+        for (error, fault, is_transient) in [
+            (spawn(SpawnError::new(&command(), SpawnFault::NotFound)), Fault::Offline, false),
+            (spawn(SpawnError::new(&command(), SpawnFault::NotExecutable)), Fault::Offline, false),
+            (spawn(SpawnError::new(&command(), SpawnFault::Os(os))), Fault::Offline, true),
             (header, Fault::Other, false),
             (endpoint, Fault::Other, false),
             (refused, Fault::Protocol, false),
@@ -315,7 +282,7 @@ mod tests {
             (handshake(RequestFailure::Timeout { after: Duration::ZERO }), Fault::Offline, false),
             (handshake(RequestFailure::Closed), Fault::Cancelled, false),
         ] {
-            assert_eq!((error.fault(), error.may_pass()), (fault, may_pass), "{error:?}");
+            assert_eq!((error.fault(), error.is_transient()), (fault, is_transient), "{error:?}");
         }
     }
 }

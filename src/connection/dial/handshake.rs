@@ -21,9 +21,8 @@ use super::{
     era_cache::{EraFinding, LegacyEvidence, OpeningOrder},
 };
 use crate::{
-    capacity_holder::Holder,
     config::defaults,
-    era::{ClientEra, introduce},
+    era::{ClientEra, add_client_meta},
     protocol::{
         Message, RpcError,
         jsonrpc::MessagePart,
@@ -35,7 +34,7 @@ use crate::{
 /// The reason why there was no handshake.
 #[derive(Debug)]
 pub(super) enum HandshakeFailure {
-    /// The handshake failed for good.
+    /// The handshake failed, and no other connection is tried.
     Failed(ConnectError),
     /// The server ended when it was probed.
     EndedAtProbe(ConnectError),
@@ -63,17 +62,17 @@ enum Discovery {
 /// One handshake.
 struct Handshake<'a> {
     connection: &'a Arc<Connection>,
-    patience: Duration,
-    ends: Instant,
+    timeout: Duration,
+    deadline: Instant,
 }
 
-/// Opens the connection in the order `opening` within `patience`, and returns the finding.
+/// Opens the connection in the order `opening` within `timeout`, and returns the finding.
 pub(super) async fn shake_hands(
     connection: &Arc<Connection>,
     opening: OpeningOrder,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<EraFinding, HandshakeFailure> {
-    let handshake = Handshake { connection, patience, ends: Instant::now() + patience };
+    let handshake = Handshake { connection, timeout, deadline: Instant::now() + timeout };
     match opening {
         OpeningOrder::Initialize => {
             let answer = handshake.initialize().await?;
@@ -82,21 +81,12 @@ pub(super) async fn shake_hands(
                 let error = handshake.refused(method::INITIALIZE, &answer);
                 return Err(HandshakeFailure::Reopen(OpeningOrder::Probe, error));
             }
-            handshake.initialized(&answer, EraFinding::Nothing).await
+            handshake.complete_legacy(&answer, EraFinding::Nothing).await
         }
-        OpeningOrder::DiscoverOnly => {
-            let answer = handshake.discover().await;
-            let answer = answer.map_err(|failure| handshake.failed(method::DISCOVER, failure))?;
-            match Discovery::of(&answer) {
-                Discovery::Modern(profile) => Ok(handshake.discovered(profile)),
-                Discovery::Refused | Discovery::Legacy => {
-                    Err(handshake.not_discovered(&answer).into())
-                }
-            }
-        }
-        OpeningOrder::Discover => handshake.probe(patience).await,
+        OpeningOrder::DiscoverOnly => handshake.discover_only().await,
+        OpeningOrder::Discover => handshake.probe(timeout).await,
         // Half of the time is kept for the other order if there is little of it.
-        OpeningOrder::Probe => handshake.probe(defaults::PROBE_TIMEOUT.min(patience / 2)).await,
+        OpeningOrder::Probe => handshake.probe(defaults::PROBE_TIMEOUT.min(timeout / 2)).await,
     }
 }
 
@@ -106,67 +96,61 @@ impl Handshake<'_> {
         let mut discovering = pin!(self.discover());
         let answer = match time::timeout(silence, discovering.as_mut()).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(failure)) if is_no_answer(&failure) => {
-                return self.fall_back().await;
-            }
+            Ok(Err(failure)) if is_no_answer(&failure) => return self.fall_back().await,
             Ok(Err(failure)) => {
-                let is_end = matches!(
-                    failure,
+                let error = match &failure {
                     RequestFailure::Exited { .. }
-                        | RequestFailure::HungUp { .. }
-                        | RequestFailure::Gone
-                );
-                let error = self.failed(method::DISCOVER, failure);
-                return Err(if is_end {
-                    HandshakeFailure::EndedAtProbe(error)
-                } else {
-                    error.into()
-                });
+                    | RequestFailure::HungUp { .. }
+                    | RequestFailure::Gone => HandshakeFailure::EndedAtProbe,
+                    _ => HandshakeFailure::Failed,
+                };
+                return Err(error(self.failed(method::DISCOVER, failure)));
             }
             Err(_) if self.time_left().is_zero() => {
-                let failure = RequestFailure::Timeout { after: self.patience };
+                let failure = RequestFailure::Timeout { after: self.timeout };
                 return Err(self.failed(method::DISCOVER, failure).into());
             }
             Err(_) => {
-                tracing::debug!(mcp_server = %self.connection.server, "`server/discover` not answered");
+                tracing::debug!(
+                    mcp_server = %self.connection.server,
+                    "server `{}` has not answered `server/discover` yet", self.connection.server
+                );
                 return self.ask_both(discovering).await;
             }
         };
         match Discovery::of(&answer) {
-            Discovery::Modern(profile) => Ok(self.discovered(profile)),
-            Discovery::Refused => self.discover_again().await,
+            Discovery::Modern(profile) => Ok(self.complete_modern(profile)),
+            Discovery::Refused => self.discover_only().await,
             Discovery::Legacy => self.fall_back().await,
         }
     }
 
     /// Shakes hands with a server that did not accept the probe.
     async fn fall_back(&self) -> Result<EraFinding, HandshakeFailure> {
-        self.forget_stray_session();
+        self.end_abandoned_session();
         let answer = self.initialize().await?;
-        self.handshaken(&answer, LegacyEvidence::Refusal).await
+        self.initialized(&answer, LegacyEvidence::Refusal).await
     }
 
     /// Handles the answer to `initialize` of a server that has not answered the probe, or has
     /// refused it, as `evidence` says.
-    async fn handshaken(
+    async fn initialized(
         &self,
         answer: &Message,
         evidence: LegacyEvidence,
     ) -> Result<EraFinding, HandshakeFailure> {
         if answer.part(MessagePart::Result).is_some() {
-            return self.initialized(answer, EraFinding::Legacy(evidence)).await;
+            return self.complete_legacy(answer, EraFinding::Legacy(evidence)).await;
         }
         match Discovery::of(answer) {
             // It is modern, and had no time for the probe.
-            Discovery::Refused => self.discover_again().await,
+            Discovery::Refused => self.discover_only().await,
             Discovery::Modern(_) | Discovery::Legacy => {
                 let error = self.refused(method::INITIALIZE, answer);
-                // It may refuse everything that follows a probe.
-                let is_spoilt = matches!(self.connection.link, Link::Stdio(_));
-                Err(if is_spoilt {
-                    HandshakeFailure::Reopen(OpeningOrder::Initialize, error)
-                } else {
-                    error.into()
+                Err(match self.connection.link {
+                    // The server may refuse everything that follows a probe on its pipe.
+                    Link::Stdio(_) => HandshakeFailure::Reopen(OpeningOrder::Initialize, error),
+                    Link::Http(_) => error.into(),
                 })
             }
         }
@@ -185,7 +169,7 @@ impl Handshake<'_> {
                 Ok(Discovery::Modern(profile)) => Some(profile),
                 // It refuses the probe, but `initialize` is on its way.
                 Ok(Discovery::Refused | Discovery::Legacy) | Err(_) => {
-                    self.forget_stray_session();
+                    self.end_abandoned_session();
                     None
                 }
             };
@@ -193,50 +177,50 @@ impl Handshake<'_> {
             biased;
             found = discovering.as_mut() => {
                 let Some(profile) = modern(&found) else {
-                    return self.handshaken(&initializing.await?, LegacyEvidence::Refusal).await;
+                    return self.initialized(&initializing.await?, LegacyEvidence::Refusal).await;
                 };
-                let patience = defaults::PROBE_TIMEOUT.min(self.time_left());
-                return match time::timeout(patience, initializing).await {
-                    Ok(answer) if is_taken(&answer) => self.once_more(),
-                    Ok(_) | Err(_) => Ok(self.discovered(profile)),
+                let timeout = defaults::PROBE_TIMEOUT.min(self.time_left());
+                return match time::timeout(timeout, initializing).await {
+                    Ok(answer) if is_accepted(&answer) => self.reopen_for_probe(),
+                    Ok(_) | Err(_) => Ok(self.complete_modern(profile)),
                 };
             }
             answer = initializing.as_mut() => answer,
         };
         // A refused `initialize` decides nothing while the probe is on its way.
-        let patience = match &self.connection.link {
+        let timeout = match &self.connection.link {
             Link::Http(_) if answer.is_err() => self.time_left(),
             Link::Stdio(_) | Link::Http(_) => defaults::PROBE_GRACE.min(self.time_left()),
         };
-        match time::timeout(patience, discovering).await {
+        match time::timeout(timeout, discovering).await {
             Ok(found) => match modern(&found) {
-                Some(_) if is_taken(&answer) => self.once_more(),
-                Some(profile) => Ok(self.discovered(profile)),
-                None => self.handshaken(&answer?, LegacyEvidence::Refusal).await,
+                Some(_) if is_accepted(&answer) => self.reopen_for_probe(),
+                Some(profile) => Ok(self.complete_modern(profile)),
+                None => self.initialized(&answer?, LegacyEvidence::Refusal).await,
             },
-            Err(_) => self.handshaken(&answer?, LegacyEvidence::Harm).await,
+            Err(_) => self.initialized(&answer?, LegacyEvidence::CostlyProbe).await,
         }
     }
 
     /// Ends a session that an upstream has created for the probe.
-    fn forget_stray_session(&self) {
+    fn end_abandoned_session(&self) {
         if let Link::Http(link) = &self.connection.link {
-            link.end_stray_session();
+            link.end_abandoned_session();
         }
     }
 
     /// Requests a new connection to a server of both eras that has accepted both requests.
-    fn once_more(&self) -> Result<EraFinding, HandshakeFailure> {
+    fn reopen_for_probe(&self) -> Result<EraFinding, HandshakeFailure> {
         let late = RequestFailure::Timeout { after: defaults::PROBE_TIMEOUT };
         Err(HandshakeFailure::Reopen(OpeningOrder::Discover, self.failed(method::DISCOVER, late)))
     }
 
-    /// Probes a server of the modern era again after it has refused a request.
-    async fn discover_again(&self) -> Result<EraFinding, HandshakeFailure> {
+    /// Probes a server that is of the modern era, as far as is known.
+    async fn discover_only(&self) -> Result<EraFinding, HandshakeFailure> {
         let answer = self.discover().await;
         let answer = answer.map_err(|failure| self.failed(method::DISCOVER, failure))?;
         match Discovery::of(&answer) {
-            Discovery::Modern(profile) => Ok(self.discovered(profile)),
+            Discovery::Modern(profile) => Ok(self.complete_modern(profile)),
             Discovery::Refused | Discovery::Legacy => {
                 let error = self.not_discovered(&answer);
                 Err(HandshakeFailure::Reopen(OpeningOrder::Initialize, error))
@@ -245,25 +229,21 @@ impl Handshake<'_> {
     }
 
     async fn discover(&self) -> Result<Message, RequestFailure> {
-        let answer = self.connection.inquire(&discovery(), self.time_left()).await;
-        self.known_end(answer).await
+        let answer = self.connection.probe(&discovery(), self.time_left()).await;
+        self.with_exit_reason(answer).await
     }
 
     async fn initialize(&self) -> Result<Message, ConnectError> {
-        let params = payloads::initialize_params(self.connection.party.capabilities());
+        let params = payloads::initialize_params(self.connection.owner.capabilities());
         let request = Message::request(method::INITIALIZE, Some(&params));
-        let left = self.time_left();
-        let limits = ConnectionLimits { silence: left, total: left };
-        let answer = match self.connection.call_internal(Holder::SERVICE, &request, limits).await {
-            Ok(call) => call.finish().await,
-            Err(failure) => Err(failure),
-        };
-        let answer = self.known_end(answer).await;
+        let limits = ConnectionLimits::of_total(self.time_left());
+        let answer = self.connection.ask(&request, limits).await;
+        let answer = self.with_exit_reason(answer).await;
         answer.map_err(|failure| self.failed(method::INITIALIZE, failure))
     }
 
     /// Replaces [`RequestFailure::Gone`] of a child by its exit, which is known a little later.
-    async fn known_end(
+    async fn with_exit_reason(
         &self,
         answer: Result<Message, RequestFailure>,
     ) -> Result<Message, RequestFailure> {
@@ -277,71 +257,70 @@ impl Handshake<'_> {
     }
 
     /// Stores the profile of a server of the legacy era, and sends `notifications/initialized`.
-    async fn initialized(
+    async fn complete_legacy(
         &self,
         answer: &Message,
         finding: EraFinding,
     ) -> Result<EraFinding, HandshakeFailure> {
         let Some(result) = answer.part(MessagePart::Result) else {
-            let error = self.refused(method::INITIALIZE, answer);
-            return Err(error.into());
+            return Err(self.refused(method::INITIALIZE, answer).into());
         };
         let profile = ServerProfile::read(result).map_err(|source| {
             let server = self.connection.server().clone();
-            ConnectError::Profile { server, asked: method::INITIALIZE, source }
+            ConnectError::Profile { server, request: method::INITIALIZE, source }
         })?;
         if let Link::Http(link) = &self.connection.link {
-            link.set_protocol_version(&profile);
+            link.upstream.set_session(&profile);
         }
         let _set_before = self.connection.profile.set(profile);
         self.connection.notify(&Message::notification(method::INITIALIZED, None)).await;
-        self.connection.note_initialized();
+        self.connection.warm_up.initialized.cancel();
         Ok(finding)
     }
 
     /// Stores the profile of a server of the modern era.
-    fn discovered(&self, profile: ServerProfile) -> EraFinding {
+    fn complete_modern(&self, profile: ServerProfile) -> EraFinding {
         let _set_before = self.connection.profile.set(profile);
         EraFinding::Modern
     }
 
     fn time_left(&self) -> Duration {
-        self.ends.saturating_duration_since(Instant::now())
+        self.deadline.saturating_duration_since(Instant::now())
     }
 
-    fn failed(&self, asked: &'static str, failure: RequestFailure) -> ConnectError {
+    fn failed(&self, request: &'static str, failure: RequestFailure) -> ConnectError {
         let source = match failure {
             // The server had the whole time, not only the rest that was left for this request.
-            RequestFailure::Timeout { .. } => RequestFailure::Timeout { after: self.patience },
+            RequestFailure::Timeout { .. } => RequestFailure::Timeout { after: self.timeout },
             other => other,
         };
-        ConnectError::Handshake { server: self.connection.server().clone(), asked, source }
+        ConnectError::Handshake { server: self.connection.server().clone(), request, source }
     }
 
-    fn refused(&self, asked: &'static str, answer: &Message) -> ConnectError {
+    fn refused(&self, request: &'static str, answer: &Message) -> ConnectError {
         let answer = self.connection.quote(answer.part(MessagePart::Error).unwrap_or_default());
-        ConnectError::Refused { server: self.connection.server().clone(), asked, answer }
+        ConnectError::Refused { server: self.connection.server().clone(), request, answer }
     }
 
     fn not_discovered(&self, answer: &Message) -> ConnectError {
-        let asked = method::DISCOVER;
+        let request = method::DISCOVER;
         match answer.part(MessagePart::Result).map(ServerProfile::discovered) {
             Some(Err(source)) => {
-                ConnectError::Profile { server: self.connection.server().clone(), asked, source }
+                ConnectError::Profile { server: self.connection.server().clone(), request, source }
             }
-            Some(Ok(_)) | None => self.refused(asked, answer),
+            Some(Ok(_)) | None => self.refused(request, answer),
         }
     }
 }
 
 /// Returns whether a server has accepted `initialize`.
-fn is_taken(answer: &Result<Message, ConnectError>) -> bool {
+fn is_accepted(answer: &Result<Message, ConnectError>) -> bool {
     answer.as_ref().is_ok_and(|answer| answer.part(MessagePart::Result).is_some())
 }
 
 /// Returns the request for the profile of a server.
 pub(in super::super) fn discovery() -> Message {
-    introduce(&Message::request(method::DISCOVER, None), &ClientEra::Ourselves)
+    add_client_meta(&Message::request(method::DISCOVER, None), &ClientEra::Metamcp)
 }
 
 /// Returns whether an upstream responded, but not with an answer: it does not know the method. An
@@ -358,20 +337,7 @@ fn is_no_answer(failure: &RequestFailure) -> bool {
         RequestFailure::BrokenOff(_)
         | RequestFailure::Oversized { .. }
         | RequestFailure::AnswerTooDeep => true,
-        RequestFailure::Exited { .. }
-        | RequestFailure::HungUp { .. }
-        | RequestFailure::Closed
-        | RequestFailure::Gone
-        | RequestFailure::Connect(_)
-        | RequestFailure::SessionLost(_)
-        | RequestFailure::EraLost(_)
-        | RequestFailure::Unresponsive
-        | RequestFailure::TooDeep
-        | RequestFailure::Timeout { .. }
-        | RequestFailure::NotInTime { .. }
-        | RequestFailure::Overrun
-        | RequestFailure::NoMemory(_)
-        | RequestFailure::Saturated => false,
+        _ => false,
     }
 }
 
@@ -403,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_modern_era_has_tells_of_it() {
+    fn only_answers_of_the_modern_era_show_that_era() {
         for (answer, is_modern, is_refused) in [
             (r#""result":{"supportedVersions":["2026-07-28"]}"#, true, false),
             (r#""result":{"supportedVersions":["2025-11-25"]}"#, false, false),

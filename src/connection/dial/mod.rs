@@ -52,7 +52,7 @@ pub struct Dialer {
     announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
     /// The era of each server, if it is known.
-    verdicts: Arc<Mutex<EraCache>>,
+    eras: Arc<Mutex<EraCache>>,
 }
 
 impl Dialer {
@@ -63,9 +63,9 @@ impl Dialer {
         tasks: TaskTracker,
         announcements: mpsc::Sender<Announcement>,
     ) -> Self {
-        let (launcher, n_connected, verdicts) =
-            (Arc::new(HostLauncher), Arc::default(), Arc::default());
-        Self { credentials, launcher, tasks, announcements, n_connected, verdicts }
+        let (n_connected, eras) = (Arc::default(), Arc::default());
+        let launcher = Arc::new(HostLauncher);
+        Self { credentials, launcher, tasks, announcements, n_connected, eras }
     }
 
     /// Returns the dialer with `launcher` for stdio servers, instead of this host.
@@ -79,9 +79,9 @@ impl Dialer {
         &self.tasks
     }
 
-    /// Connects to `server` for `party`. Cancelling `closing` closes the connection, even during
-    /// the handshake. An absent server is tried again until the window `patience` ends. Not cancel
-    /// safe: a connection that is dropped halfway stays until `closing` is cancelled.
+    /// Connects to `server` for `owner`. Cancelling `closing` closes the connection, even during
+    /// the handshake. An absent server is tried again until the `window` ends. Not cancel safe: a
+    /// connection that is dropped halfway stays until `closing` is cancelled.
     ///
     /// # Errors
     ///
@@ -91,45 +91,50 @@ impl Dialer {
         server: &ServerName,
         declared: &ServerConfig,
         generation: u64,
-        party: ConnectionOwner,
+        owner: ConnectionOwner,
         closing: CancellationToken,
-        patience: ReconnectWindow<'_>,
+        window: ReconnectWindow<'_>,
     ) -> Result<Arc<Connection>, ConnectError> {
-        let (closing, absent) = (&closing, patience.absent);
-        let place = Place { dialer: self, server, declared, generation, party, closing, absent };
+        let (closing, on_absence) = (&closing, window.on_absence);
+        let target =
+            DialTarget { dialer: self, server, declared, generation, owner, closing, on_absence };
         let mut backoff = Backoff::new(defaults::CONNECT_PAUSE);
         loop {
-            let error = match place.attempt().await {
+            let error = match target.connect().await {
                 Ok(connection) => {
-                    self.n_connected.fetch_add(1, Ordering::Relaxed);
-                    let is_kept_alive =
-                        matches!(declared.lifecycle, LifecycleConfig::KeepAlive { .. });
-                    let watched = Arc::clone(&connection);
-                    self.tasks.spawn(keepalive_driver::watch(
-                        watched,
-                        declared.health,
-                        is_kept_alive,
-                    ));
-                    // A connection for a single answer has no clients to notify of lists.
-                    let tells_lists = declared.lifecycle != LifecycleConfig::Ephemeral;
-                    self.tasks.spawn(subscription::run(Arc::clone(&connection), tells_lists));
+                    self.established(&connection, declared);
                     return Ok(connection);
                 }
                 Err(error) => error,
             };
             let pause = backoff.pause(fastrand::f64());
             let may_return =
-                error.is_outage() || patience.is_for_return && error.is_socket_unit_down();
-            if !may_return || patience.ends < Instant::now() + pause {
+                error.is_outage() || window.was_connected && error.is_socket_unit_down();
+            if !may_return || window.ends < Instant::now() + pause {
                 return Err(error);
             }
-            tracing::debug!(mcp_server = %server, error = chain(&error), "upstream is not there yet");
-            (patience.absent)(&error);
+            let report = chain(&error);
+            tracing::debug!(
+                mcp_server = %server, error = report,
+                "server `{server}` is not there yet, metamcp tries again: {report}"
+            );
+            on_absence(&error);
             tokio::select! {
                 () = closing.cancelled() => return Err(error),
                 () = time::sleep(pause) => {}
             }
         }
+    }
+
+    /// Counts a new connection, and starts the tasks that watch it.
+    fn established(&self, connection: &Arc<Connection>, declared: &ServerConfig) {
+        self.n_connected.fetch_add(1, Ordering::Relaxed);
+        let is_kept_alive = matches!(declared.lifecycle, LifecycleConfig::KeepAlive { .. });
+        let watched = Arc::clone(connection);
+        self.tasks.spawn(keepalive_driver::watch(watched, declared.health, is_kept_alive));
+        // A connection for a single answer has no clients to notify of lists.
+        let wants_lists = declared.lifecycle != LifecycleConfig::Ephemeral;
+        self.tasks.spawn(subscription::run(Arc::clone(connection), wants_lists));
     }
 
     /// Returns the number of connections made so far, to all servers.
@@ -141,15 +146,15 @@ impl Dialer {
     /// for an upstream over HTTP: a program may have been replaced meanwhile, and is probed.
     pub fn remember_legacy(&self, server: &ServerName, declared: &ServerConfig) {
         if matches!(declared.transport, TransportConfig::Http { .. }) {
-            let (version, finding) =
-                (ServerVersion::of(&declared.transport), EraFinding::Legacy(LegacyEvidence::Harm));
-            self.verdicts().connected(server, version, finding, Instant::now());
+            let version = ServerVersion::of(&declared.transport);
+            let finding = EraFinding::Legacy(LegacyEvidence::CostlyProbe);
+            self.eras().connected(server, version, finding, Instant::now());
         }
     }
 
-    fn verdicts(&self) -> MutexGuard<'_, EraCache> {
+    fn eras(&self) -> MutexGuard<'_, EraCache> {
         // Held for single statements on plain data.
-        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.eras.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn resolve(
@@ -157,77 +162,69 @@ impl Dialer {
         server: &ServerName,
         values: &BTreeMap<String, SecretValue>,
     ) -> Result<BTreeMap<String, String>, ConnectError> {
-        values
-            .iter()
-            .map(|(key, value)| {
-                let resolved = value.resolve(self.credentials.as_deref());
-                resolved.map(|text| (key.clone(), text)).map_err(|source| ConnectError::Secret {
-                    server: server.clone(),
-                    key: key.clone(),
-                    source,
-                })
-            })
-            .collect()
+        let resolve = |(key, value): (&String, &SecretValue)| match value
+            .resolve(self.credentials.as_deref())
+        {
+            Ok(text) => Ok((key.clone(), text)),
+            Err(source) => {
+                Err(ConnectError::Secret { server: server.clone(), key: key.clone(), source })
+            }
+        };
+        values.iter().map(resolve).collect()
     }
 }
 
-/// The server of an attempt, and the owner of the connection.
-struct Place<'a> {
+/// The server to connect, and the owner of the connection.
+struct DialTarget<'a> {
     dialer: &'a Dialer,
     server: &'a ServerName,
     declared: &'a ServerConfig,
     generation: u64,
-    party: ConnectionOwner,
+    owner: ConnectionOwner,
     closing: &'a CancellationToken,
     /// Called for an upstream that accepts no connections, while it is still tried.
-    absent: &'a (dyn Fn(&ConnectError) + Send + Sync),
+    on_absence: &'a (dyn Fn(&ConnectError) + Send + Sync),
 }
 
-impl Place<'_> {
+impl DialTarget<'_> {
     /// Connects once, in the known or assumed era of the server, and a second time if the era turns
     /// out to be the other one. A connection that fails in the handshake is closed, and its end is
     /// waited for.
-    async fn attempt(&self) -> Result<Arc<Connection>, ConnectError> {
+    async fn connect(&self) -> Result<Arc<Connection>, ConnectError> {
+        const COSTLY: EraFinding = EraFinding::Legacy(LegacyEvidence::CostlyProbe);
         let version = ServerVersion::of(&self.declared.transport);
         let (server, choice) = (self.server, self.declared.era);
-        let opening = self.dialer.verdicts().opening(server, &version, choice, Instant::now());
+        let opening = self.dialer.eras().opening(server, &version, choice, Instant::now());
         let opened = match self.open(opening).await {
             Err(HandshakeFailure::Reopen(other, error)) if choice == EraChoice::Auto => {
-                tracing::debug!(mcp_server = %server, %error, "server is asked in the other era");
-                // The server works without the probe, so the probe did harm.
-                let spoilt = |(connection, finding): (Arc<Connection>, EraFinding)| {
-                    connection.counters.is_second.store(true, Ordering::Relaxed);
-                    match finding {
-                        EraFinding::Nothing => {
-                            (connection, EraFinding::Legacy(LegacyEvidence::Harm))
-                        }
-                        EraFinding::Modern | EraFinding::Legacy(_) => (connection, finding),
-                    }
-                };
-                self.open(other).await.map(spoilt)
+                tracing::debug!(
+                    mcp_server = %server, %error,
+                    "metamcp connects to server `{server}` again, in another order: {error}"
+                );
+                self.open(other).await.map(|(connection, finding)| {
+                    connection.counters.is_reopened.store(true, Ordering::Relaxed);
+                    // The server works without the probe, so the probe did harm.
+                    (connection, if finding == EraFinding::Nothing { COSTLY } else { finding })
+                })
             }
             opened => opened,
         };
-        let mut verdicts = self.dialer.verdicts();
+        let mut eras = self.dialer.eras();
         match opened {
             Ok((connection, finding)) => {
-                let finding = match finding {
-                    EraFinding::Legacy(_) if !connection.is_child() => {
-                        EraFinding::Legacy(LegacyEvidence::Harm)
-                    }
-                    finding => finding,
-                };
+                let is_legacy = matches!(finding, EraFinding::Legacy(_));
+                let finding = if is_legacy && !connection.is_child() { COSTLY } else { finding };
                 if choice == EraChoice::Auto {
-                    verdicts.connected(server, version, finding, Instant::now());
+                    eras.connected(server, version, finding, Instant::now());
                 }
                 Ok(connection)
             }
             Err(HandshakeFailure::EndedAtProbe(error)) => {
-                verdicts.ended(server, version, Instant::now());
+                eras.ended(server, version, Instant::now());
                 Err(error)
             }
             Err(HandshakeFailure::Failed(error) | HandshakeFailure::Reopen(_, error)) => {
-                verdicts.failed(server, &version, error.may_be_era_mismatch());
+                eras.failed(server, &version, error.may_be_era_mismatch());
                 Err(error)
             }
         }
@@ -258,86 +255,76 @@ impl Place<'_> {
                 let upstream = http::HttpUpstream::new(url.clone(), &values).map_err(|header| {
                     ConnectError::Header { server: self.server.clone(), header }
                 })?;
-                let tasks = &self.dialer.tasks;
-                let over = |(link, ends): (http::HttpLink, http::HttpReceivers), opening| {
-                    let link = Link::Http(Box::new(link));
-                    let connection = self.connection(link, Redactor::of(headers, &values));
-                    tasks.spawn(http::run(Arc::clone(&connection), ends));
-                    self.establish(connection, opening)
-                };
-                let link = http::HttpLink::new(upstream.clone(), tasks.clone());
-                let is_believed =
-                    opening == OpeningOrder::Initialize && self.declared.era == EraChoice::Auto;
-                let error = match over(link, opening).await {
-                    // The upstream may be modern by now, or always was: the probe shows it. An
-                    // upstream that refuses the probe too gets here once more.
-                    Err(HandshakeFailure::Failed(error))
-                        if is_believed && error.may_be_legacy() =>
-                    {
-                        return Err(HandshakeFailure::Reopen(OpeningOrder::Probe, error));
-                    }
-                    Err(HandshakeFailure::Failed(error))
-                        if error.may_be_legacy() && opening != OpeningOrder::DiscoverOnly =>
-                    {
-                        error
-                    }
-                    done => return done,
-                };
-                match self.open_legacy(&upstream).await? {
-                    Some(opened) => {
-                        let link = http::HttpLink::legacy(opened, tasks.clone());
-                        let (connection, _) = over(link, OpeningOrder::Initialize).await?;
-                        // It is certainly not modern, even without a probe.
-                        Ok((connection, EraFinding::Legacy(LegacyEvidence::Refusal)))
-                    }
-                    None => Err(error.into()),
-                }
+                self.open_upstream(upstream, Redactor::of(headers, &values), opening).await
             }
         }
+    }
+
+    /// Opens one connection to an upstream over HTTP.
+    async fn open_upstream(
+        &self,
+        upstream: http::HttpUpstream,
+        secrets: Redactor,
+        opening: OpeningOrder,
+    ) -> Result<(Arc<Connection>, EraFinding), HandshakeFailure> {
+        let tasks = &self.dialer.tasks;
+        let over = |(link, receivers): (http::HttpLink, http::HttpReceivers), opening| {
+            let connection = self.connection(Link::Http(Box::new(link)), secrets.clone());
+            tasks.spawn(http::run(Arc::clone(&connection), receivers));
+            self.establish(connection, opening)
+        };
+        let link = http::HttpLink::new(upstream.clone(), None, tasks.clone());
+        let error = match over(link, opening).await {
+            Err(HandshakeFailure::Failed(error)) if error.may_be_legacy() => error,
+            done => return done,
+        };
+        match opening {
+            // The upstream may be modern by now, or always was: the probe shows it. An upstream
+            // that refuses the probe too gets here once more.
+            OpeningOrder::Initialize if self.declared.era == EraChoice::Auto => {
+                return Err(HandshakeFailure::Reopen(OpeningOrder::Probe, error));
+            }
+            OpeningOrder::DiscoverOnly => return Err(error.into()),
+            OpeningOrder::Initialize | OpeningOrder::Discover | OpeningOrder::Probe => {}
+        }
+        let opened = tokio::select! {
+            () = self.closing.cancelled() => return Err(error.into()),
+            opened = http::open(&upstream) => opened,
+        };
+        let opened = opened.map_err(|http::ForeignEndpoint(endpoint)| ConnectError::Endpoint {
+            server: self.server.clone(),
+            endpoint: Redactor::default().quote(&endpoint),
+        })?;
+        let Some(opened) = opened else { return Err(error.into()) };
+        let link = http::HttpLink::new(opened.upstream, Some(opened.stream), tasks.clone());
+        let (connection, _) = over(link, OpeningOrder::Initialize).await?;
+        // It is certainly not modern, even without a probe.
+        Ok((connection, EraFinding::Legacy(LegacyEvidence::Refusal)))
     }
 
     /// Starts a stdio server and shakes hands.
     async fn launch(
         &self,
-        home: LaunchSite,
+        site: LaunchSite,
         secrets: Redactor,
         opening: OpeningOrder,
     ) -> Result<(Arc<Connection>, EraFinding), HandshakeFailure> {
-        let launched = self
-            .dialer
-            .launcher
-            .launch(&home)
-            .await
+        let launched = self.dialer.launcher.launch(&site).await;
+        let launched = launched
             .map_err(|source| ConnectError::Launch { server: self.server.clone(), source })?;
-        let (link, started) = stdio::StdioLink::to(launched);
+        let (link, started) = stdio::StdioLink::new(launched);
         let connection = self.connection(Link::Stdio(link), secrets);
         started.run(&connection, &self.dialer.tasks);
         self.establish(connection, opening).await
     }
 
-    /// Opens the stream of an upstream that refused a POST.
-    async fn open_legacy(
-        &self,
-        upstream: &http::HttpUpstream,
-    ) -> Result<Option<http::LegacyEndpoint>, ConnectError> {
-        let opened = tokio::select! {
-            () = self.closing.cancelled() => return Ok(None),
-            opened = http::open(upstream) => opened,
-        };
-        opened.map_err(|http::ForeignEndpoint(endpoint)| ConnectError::Endpoint {
-            server: self.server.clone(),
-            endpoint: Redactor::default().quote(&endpoint),
-        })
-    }
-
     fn connection(&self, link: Link, secrets: Redactor) -> Arc<Connection> {
         // A token of its own: an attempt that failed must not cancel the next one.
         let closing = (self.closing.clone(), self.closing.child_token());
-        let (server, party) = (self.server.clone(), self.party.clone());
-        let announcements = self.dialer.announcements.clone();
-        let generation = self.generation;
+        let (server, owner) = (self.server.clone(), self.owner.clone());
+        let (generation, announcements) = (self.generation, self.dialer.announcements.clone());
         let connection =
-            Connection::new(server, generation, party, announcements, link, secrets, closing);
+            Connection::new(server, generation, owner, announcements, link, secrets, closing);
         Arc::new(connection)
     }
 
@@ -347,14 +334,14 @@ impl Place<'_> {
         connection: &Arc<Connection>,
         opening: OpeningOrder,
     ) -> Result<EraFinding, HandshakeFailure> {
-        let patience = self.declared.start_timeout;
-        let mut shaking = pin!(handshake::shake_hands(connection, opening, patience));
+        let timeout = self.declared.start_timeout;
+        let mut shaking = pin!(handshake::shake_hands(connection, opening, timeout));
         let Link::Http(link) = &connection.link else { return shaking.await };
         tokio::select! {
             biased;
             shaken = &mut shaking => shaken,
             () = link.wait_until_unreachable() => {
-                (self.absent)(&ConnectError::upstream_unreachable(self.server));
+                (self.on_absence)(&ConnectError::upstream_unreachable(self.server));
                 shaking.await
             }
         }
@@ -366,19 +353,18 @@ impl Place<'_> {
         connection: Arc<Connection>,
         opening: OpeningOrder,
     ) -> Result<(Arc<Connection>, EraFinding), HandshakeFailure> {
-        let shaken = self.shake_hands(&connection, opening).await;
-        match shaken {
+        match self.shake_hands(&connection, opening).await {
             Ok(finding) => {
                 if let Link::Http(_) = &connection.link {
                     connection.warm_up().await;
                 }
                 Ok((connection, finding))
             }
-            Err(halt) => {
+            Err(failure) => {
                 connection.closing.cancel();
                 // So that a server that fails repeatedly never has two processes.
                 connection.down().await;
-                Err(halt)
+                Err(failure)
             }
         }
     }

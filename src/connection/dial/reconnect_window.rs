@@ -7,28 +7,19 @@ use super::ConnectError;
 /// The time until which an absent server is tried again.
 #[derive(Clone, Copy)]
 pub struct ReconnectWindow<'a> {
-    pub(super) ends: Instant,
-    pub(super) is_for_return: bool,
+    /// The end of the window.
+    pub ends: Instant,
+    /// `true` if the server was connected before: a unit without its socket is being changed then,
+    /// as by a switch of the system configuration, rather than never set up.
+    pub was_connected: bool,
     /// Called after each failed attempt that is followed by another one, and for an upstream that
     /// accepts no connections.
-    pub(super) absent: &'a (dyn Fn(&ConnectError) + Send + Sync),
+    pub on_absence: &'a (dyn Fn(&ConnectError) + Send + Sync),
 }
 
-impl<'a> ReconnectWindow<'a> {
+impl ReconnectWindow<'_> {
     /// Returns the window for a single attempt.
     pub fn none() -> Self {
-        Self { ends: Instant::now(), is_for_return: false, absent: &|_| {} }
-    }
-
-    /// Returns a window until `ends`. `is_for_return` says that the server was there before. A unit
-    /// without its socket is then being changed, as by a switch of the system configuration,
-    /// rather than never set up. `absent` is called after each failed attempt that is followed by
-    /// another one.
-    pub fn until(
-        ends: Instant,
-        is_for_return: bool,
-        absent: &'a (dyn Fn(&ConnectError) + Send + Sync),
-    ) -> Self {
-        Self { ends, is_for_return, absent }
+        Self { ends: Instant::now(), was_connected: false, on_absence: &|_| {} }
     }
 }

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_was_changed_is_another_version() {
+    fn a_changed_program_is_another_server_version() {
         let path = env::temp_dir().join(format!("metamcp-version-{}", std::process::id()));
         fs::write(&path, "").expect("written");
         let transport = TransportConfig::Stdio {

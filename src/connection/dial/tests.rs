@@ -16,25 +16,25 @@ const LIMITS: ConnectionLimits =
     ConnectionLimits { silence: Duration::from_secs(60), total: Duration::from_secs(60) };
 
 /// A dialer with one server.
-struct Line {
+struct TestDialer {
     dialer: Dialer,
     server: Arc<InProcessServer>,
     name: ServerName,
 }
 
-impl Line {
-    fn to(manner: ServerBehaviour) -> Self {
+impl TestDialer {
+    fn to(behaviour: ServerBehaviour) -> Self {
         let servers = InProcessLauncher::new();
         let server = servers.of("test");
-        server.set_behaviour(manner);
+        server.set_behaviour(behaviour);
         let (dialer, _announced) = servers.dialer();
         Self { dialer, server, name: ServerName::new("test").expect("a name") }
     }
 
     async fn dial_as(&self, era: EraChoice) -> Result<Arc<Connection>, ConnectError> {
         let declared = crate::config::ServerConfig { era, ..declared("test") };
-        let (party, closing) = (ConnectionOwner::Shared, CancellationToken::new());
-        self.dialer.dial(&self.name, &declared, 1, party, closing, ReconnectWindow::none()).await
+        let (owner, closing) = (ConnectionOwner::Shared, CancellationToken::new());
+        self.dialer.dial(&self.name, &declared, 1, owner, closing, ReconnectWindow::none()).await
     }
 
     /// Connects, and returns the era of the connection and the time that it took.
@@ -51,70 +51,70 @@ impl Line {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_that_is_not_answered_costs_its_time_once() {
-    let line = Line::to(ServerBehaviour::Taciturn);
+async fn an_unanswered_era_probe_costs_its_timeout_once() {
+    let dialer = TestDialer::to(ServerBehaviour::Taciturn);
     let time = defaults::PROBE_TIMEOUT + defaults::PROBE_GRACE;
-    assert_eq!(line.dial().await, (Era::Legacy, time));
+    assert_eq!(dialer.dial().await, (Era::Legacy, time));
     for _ in 0..3 {
-        assert_eq!(line.dial().await, (Era::Legacy, Duration::ZERO));
+        assert_eq!(dialer.dial().await, (Era::Legacy, Duration::ZERO));
     }
-    time::advance(2 * defaults::LEGACY_BELIEVED).await;
-    assert_eq!(line.dial().await, (Era::Legacy, Duration::ZERO), "it would cost that again");
-    assert_eq!((line.server.n_launches(), line.server.n_discoveries()), (5, 1));
+    time::advance(2 * defaults::LEGACY_ERA_TTL).await;
+    assert_eq!(dialer.dial().await, (Era::Legacy, Duration::ZERO), "it would cost that again");
+    assert_eq!((dialer.server.n_launches(), dialer.server.n_discoveries()), (5, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refused_the_probe_is_asked_again_after_a_while() {
-    let line = Line::to(ServerBehaviour::Good);
-    assert_eq!(line.dial().await, (Era::Legacy, Duration::ZERO));
-    line.server.set_behaviour(ServerBehaviour::Modern);
-    assert_eq!(line.dial().await.0, Era::Modern, "it has refused the handshake");
-    assert_eq!(line.server.n_launches(), 3, "and was asked on another pipe");
+async fn a_server_that_refused_the_era_probe_is_probed_again_later() {
+    let dialer = TestDialer::to(ServerBehaviour::Good);
+    assert_eq!(dialer.dial().await, (Era::Legacy, Duration::ZERO));
+    dialer.server.set_behaviour(ServerBehaviour::Modern);
+    assert_eq!(dialer.dial().await.0, Era::Modern, "it has refused the handshake");
+    assert_eq!(dialer.server.n_launches(), 3, "and was asked on another pipe");
 
-    line.server.set_behaviour(ServerBehaviour::Good);
-    assert_eq!(line.dial().await.0, Era::Legacy, "it knows nothing of the question any more");
-    let n_discoveries = line.server.n_discoveries();
-    line.server.set_behaviour(ServerBehaviour::SlowBoth);
-    line.server.release(2);
-    assert_eq!(line.dial().await.0, Era::Legacy);
-    assert_eq!(line.server.n_discoveries(), n_discoveries, "it was believed");
-    time::advance(defaults::LEGACY_BELIEVED).await;
-    assert_eq!(line.dial().await.0, Era::Modern);
+    dialer.server.set_behaviour(ServerBehaviour::Good);
+    assert_eq!(dialer.dial().await.0, Era::Legacy, "it knows nothing of the question any more");
+    let n_discoveries = dialer.server.n_discoveries();
+    dialer.server.set_behaviour(ServerBehaviour::SlowBoth);
+    dialer.server.release(2);
+    assert_eq!(dialer.dial().await.0, Era::Legacy);
+    assert_eq!(dialer.server.n_discoveries(), n_discoveries, "it was believed");
+    time::advance(defaults::LEGACY_ERA_TTL).await;
+    assert_eq!(dialer.dial().await.0, Era::Modern);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_starts_slowly_is_of_the_era_that_it_answers_in() {
-    for (manner, n_launches) in [
+async fn a_slowly_starting_server_has_the_era_in_which_it_answers() {
+    for (behaviour, n_launches) in [
         (ServerBehaviour::SlowModern, 1),
         // It has accepted both, so it is started again and probed alone.
         (ServerBehaviour::SlowBoth, 2),
     ] {
-        let line = Line::to(manner);
+        let dialer = TestDialer::to(behaviour);
         let released = async {
             time::sleep(3 * defaults::PROBE_TIMEOUT).await;
-            line.server.release(n_launches);
+            dialer.server.release(n_launches);
         };
-        let ((era, _), ()) = tokio::join!(line.dial(), released);
-        assert_eq!((era, line.server.n_launches()), (Era::Modern, n_launches), "{manner:?}");
+        let ((era, _), ()) = tokio::join!(dialer.dial(), released);
+        assert_eq!((era, dialer.server.n_launches()), (Era::Modern, n_launches), "{behaviour:?}");
 
         let released = async {
             time::sleep(3 * defaults::PROBE_TIMEOUT).await;
-            line.server.release(1);
+            dialer.server.release(1);
         };
-        let ((era, took), ()) = tokio::join!(line.dial(), released);
-        assert_eq!((era, took), (Era::Modern, 3 * defaults::PROBE_TIMEOUT), "{manner:?}");
+        let ((era, took), ()) = tokio::join!(dialer.dial(), released);
+        assert_eq!((era, took), (Era::Modern, 3 * defaults::PROBE_TIMEOUT), "{behaviour:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_with_a_declared_era_is_not_tried_in_the_other_era() {
-    for (manner, era, code) in [
+    for (behaviour, era, code) in [
         (ServerBehaviour::Modern, EraChoice::Legacy, "HANDSHAKE_REFUSED"),
         (ServerBehaviour::Good, EraChoice::Modern, "HANDSHAKE_UNUSABLE"),
         (ServerBehaviour::Taciturn, EraChoice::Modern, "TIMEOUT"),
     ] {
-        let line = Line::to(manner);
-        assert_eq!(line.dial_as(era).await.expect_err("fails").code(), code);
-        assert_eq!((line.server.n_launches(), line.server.n_living()), (1, 0));
+        let dialer = TestDialer::to(behaviour);
+        assert_eq!(dialer.dial_as(era).await.expect_err("fails").code(), code);
+        assert_eq!((dialer.server.n_launches(), dialer.server.n_living()), (1, 0));
     }
 }

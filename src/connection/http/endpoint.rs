@@ -43,17 +43,17 @@ const ERROR_BODY_BYTES: usize = 4096;
 /// The address of an upstream, and the headers of every request to it.
 #[derive(Clone, Debug)]
 pub(in super::super) struct HttpUpstream {
-    lanes: Arc<HttpPool>,
-    url: Uri,
+    pub(super) pool: Arc<HttpPool>,
+    pub(super) url: Uri,
     /// The path and query, as they appear in a request.
     target: Uri,
     /// The headers of a POST before the handshake.
-    bare: HeaderMap,
+    base_headers: HeaderMap,
     /// The headers of a POST after it, with session and version.
-    stamped: OnceLock<HeaderMap>,
+    session_headers: OnceLock<HeaderMap>,
     session: OnceLock<HeaderValue>,
     /// A session that was created for a request that needs none.
-    stray: OnceLock<HeaderValue>,
+    pub(super) abandoned_session: OnceLock<HeaderValue>,
 }
 
 impl HttpUpstream {
@@ -61,27 +61,33 @@ impl HttpUpstream {
     ///
     /// # Errors
     ///
-    /// The name of the header that has a value which cannot be sent.
+    /// The name of a header that cannot be sent.
     pub(in super::super) fn new(
         url: Uri,
         configured: &BTreeMap<String, String>,
     ) -> Result<Self, String> {
-        let mut bare = HeaderMap::new();
+        let mut base_headers = HeaderMap::new();
         for (name, value) in configured {
             let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
             let (Ok(header), Ok(mut value)) = pair else { return Err(name.clone()) };
             value.set_sensitive(true);
-            bare.insert(header, value);
+            base_headers.insert(header, value);
         }
-        bare.insert(ACCEPT, BOTH);
-        bare.insert(CONTENT_TYPE, JSON);
+        base_headers.insert(ACCEPT, BOTH);
+        base_headers.insert(CONTENT_TYPE, JSON);
         // Set once here, or the client computes it for every request.
         if let Some(host) = host(&url) {
-            bare.insert(HOST, host);
+            base_headers.insert(HOST, host);
         }
-        let (lanes, target) = (HttpPool::new(), target(&url));
-        let (stamped, session, stray) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Ok(Self { lanes, url, target, bare, stamped, session, stray })
+        Ok(Self {
+            pool: HttpPool::new(),
+            target: target(&url),
+            url,
+            base_headers,
+            session_headers: OnceLock::new(),
+            session: OnceLock::new(),
+            abandoned_session: OnceLock::new(),
+        })
     }
 
     /// Returns the same upstream with another address for messages.
@@ -89,25 +95,15 @@ impl HttpUpstream {
         Self { target: target(&url), url, ..self.clone() }
     }
 
-    /// Returns the address.
-    pub(super) fn url(&self) -> &Uri {
-        &self.url
-    }
-
     /// Stores the session that the answer to `initialize` names.
     pub(super) fn pin(&self, answer: &Response<ResponseBody>) {
         // After the handshake, the session must stay the same.
-        if self.stamped.get().is_none()
+        if self.session_headers.get().is_none()
             && answer.status().is_success()
             && let Some(session) = answer.headers().get(SESSION)
         {
             let _set_before = self.session.set(session.clone());
         }
-    }
-
-    /// Returns whether the upstream has ever accepted a connection.
-    pub(super) fn is_reached(&self) -> bool {
-        self.lanes.is_reached()
     }
 
     /// Returns whether the upstream has created a session.
@@ -116,12 +112,12 @@ impl HttpUpstream {
     }
 
     /// Stores session and protocol version for the headers of all later requests.
-    pub(super) fn set_session(&self, profile: &ServerProfile) {
-        let mut stamped = self.headers().into_owned();
+    pub(in super::super) fn set_session(&self, profile: &ServerProfile) {
+        let mut headers = self.headers().into_owned();
         if let Ok(version) = HeaderValue::try_from(&profile.protocol_version) {
-            stamped.insert(VERSION, version);
+            headers.insert(VERSION, version);
         }
-        let _set_before = self.stamped.set(stamped);
+        let _set_before = self.session_headers.set(headers);
     }
 
     /// Posts a message.
@@ -138,7 +134,7 @@ impl HttpUpstream {
         frame: ByteChunks,
         repeated: &[(String, String)],
     ) -> Result<Response<ResponseBody>, RequestFailure> {
-        let mut headers = self.bare.clone();
+        let mut headers = self.base_headers.clone();
         headers.insert(VERSION, HeaderValue::from_static(version::MODERN));
         for (name, value) in repeated {
             // Encoded values can be sent, and the names were checked when they were read.
@@ -152,35 +148,27 @@ impl HttpUpstream {
     }
 
     /// Stores the session that is named in an answer to a request that needs none.
-    pub(super) fn note_stray(&self, answer: &Response<ResponseBody>) {
+    pub(super) fn note_abandoned_session(&self, answer: &Response<ResponseBody>) {
         if let Some(session) = answer.headers().get(SESSION) {
-            let _only_one = self.stray.set(session.clone());
+            let _only_one = self.abandoned_session.set(session.clone());
         }
     }
 
-    /// Returns whether there is such a session.
-    pub(super) fn has_stray(&self) -> bool {
-        self.stray.get().is_some()
-    }
-
-    /// Ends such a session.
-    pub(super) async fn delete_stray(&self) -> Result<(), RequestFailure> {
-        let mut headers = self.bare.clone();
-        if let Some(session) = self.stray.get() {
-            headers.insert(SESSION, session.clone());
-        }
+    /// Ends a session other than that of the handshake.
+    pub(super) async fn delete_session(&self, session: HeaderValue) -> Result<(), RequestFailure> {
+        let mut headers = self.base_headers.clone();
+        headers.insert(SESSION, session);
         self.send(Method::DELETE, Cow::Owned(headers), Bytes::new().into()).await.map(drop)
     }
 
     /// Posts a message that has no answer, and waits until it was taken.
-    pub(super) async fn notify(&self, frame: Bytes) -> Result<(), RequestFailure> {
+    pub(in super::super) async fn notify(&self, frame: Bytes) -> Result<(), RequestFailure> {
         let answer = self.post(frame.into()).await?;
         let status = answer.status();
         finish(answer.into_body()).await;
-        if status.is_success() {
-            Ok(())
-        } else {
-            Err(RequestFailure::Status { status, body: "".into() })
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(RequestFailure::Status { status, body: "".into() }),
         }
     }
 
@@ -206,10 +194,10 @@ impl HttpUpstream {
     }
 
     fn headers(&self) -> Cow<'_, HeaderMap> {
-        if let Some(stamped) = self.stamped.get() {
-            return Cow::Borrowed(stamped);
+        if let Some(headers) = self.session_headers.get() {
+            return Cow::Borrowed(headers);
         }
-        let mut headers = self.bare.clone();
+        let mut headers = self.base_headers.clone();
         if let Some(session) = self.session.get() {
             headers.insert(SESSION, session.clone());
         }
@@ -229,7 +217,7 @@ impl HttpUpstream {
             *request.headers_mut() = HeaderMap::clone(&headers);
             request
         };
-        self.lanes.send(&self.url, request).await
+        self.pool.send(&self.url, request).await
     }
 }
 
@@ -272,7 +260,7 @@ pub(super) async fn read_whole(
 }
 
 /// Reads a body to its end and returns its beginning.
-pub(super) async fn drained(mut body: ResponseBody) -> Result<Vec<u8>, hyper::Error> {
+pub(super) async fn drain(mut body: ResponseBody) -> Result<Vec<u8>, hyper::Error> {
     let mut beginning = Vec::new();
     while let Some(frame) = body.frame().await {
         if let Ok(chunk) = frame?.into_data() {

@@ -5,6 +5,7 @@
 //! peer has closed it, that is noticed before the next request is written.
 
 use std::{
+    error::Error,
     future::{Future as _, poll_fn},
     pin::{Pin, pin},
     sync::{
@@ -27,44 +28,44 @@ use tower_service::Service as _;
 use super::super::RequestFailure;
 use crate::{body::OutgoingBody, config::defaults, error_report::chain};
 
-type Wire = http1::Connection<TokioIo<TcpStream>, OutgoingBody>;
+type Driver = http1::Connection<TokioIo<TcpStream>, OutgoingBody>;
 
 /// The TCP connections to one upstream.
 #[derive(Debug)]
 pub(super) struct HttpPool {
     connector: HttpConnector,
     /// The one used last is at the end.
-    idle: Mutex<Vec<(Lane, Instant)>>,
+    idle: Mutex<Vec<(PooledConnection, Instant)>>,
     /// `true` once the upstream has accepted a connection.
     is_reached: AtomicBool,
 }
 
 /// One TCP connection: its request sender, and the future that moves its bytes.
-struct Lane {
+struct PooledConnection {
     sender: http1::SendRequest<OutgoingBody>,
     /// `None` once it has ended.
-    wire: Option<Pin<Box<Wire>>>,
+    driver: Option<Pin<Box<Driver>>>,
 }
 
 /// The body of an answer, with the TCP connection that it comes on.
 pub(super) struct ResponseBody {
     body: Incoming,
     /// `None` once the whole body was read.
-    lane: Option<Lane>,
-    lanes: Arc<HttpPool>,
+    connection: Option<PooledConnection>,
+    pool: Arc<HttpPool>,
 }
 
-impl std::fmt::Debug for Lane {
+impl std::fmt::Debug for PooledConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lane").field("is_open", &self.wire.is_some()).finish()
+        f.debug_struct("PooledConnection").field("is_open", &self.driver.is_some()).finish()
     }
 }
 
-impl Lane {
+impl PooledConnection {
     /// Waits until a request can be sent; `false` when the peer has closed the connection.
     async fn is_ready(&mut self) -> bool {
         // Mostly it is ready at once, and needs no waker.
-        let at_once = self.poll_ready(&mut nobody());
+        let at_once = self.poll_ready(&mut noop_context());
         match at_once {
             Poll::Ready(is_ready) => is_ready,
             Poll::Pending => poll_fn(|context| self.poll_ready(context)).await,
@@ -72,7 +73,7 @@ impl Lane {
     }
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<bool> {
-        drive(&mut self.wire, context);
+        drive(&mut self.driver, context);
         self.sender.poll_ready(context).map(|ready| ready.is_ok())
     }
 
@@ -82,28 +83,24 @@ impl Lane {
         request: Request<OutgoingBody>,
     ) -> Result<Response<Incoming>, hyper::Error> {
         let mut answer = pin!(self.sender.send_request(request));
-        let wire = &mut self.wire;
+        let driver = &mut self.driver;
         poll_fn(|context| {
-            drive(wire, context);
+            drive(driver, context);
             // The answer can only come from the bytes that were just moved.
-            answer.as_mut().poll(&mut nobody())
+            answer.as_mut().poll(&mut noop_context())
         })
         .await
     }
 }
 
 /// Moves as many bytes on a TCP connection as possible.
-fn drive(wire: &mut Option<Pin<Box<Wire>>>, context: &mut Context<'_>) {
-    if let Some(moving) = wire
-        && moving.as_mut().poll(context).is_ready()
-    {
-        // The waiter for an answer receives the error through the answer.
-        *wire = None;
-    }
+fn drive(driver: &mut Option<Pin<Box<Driver>>>, context: &mut Context<'_>) {
+    // The waiter for an answer receives the error through the answer.
+    driver.take_if(|driver| driver.as_mut().poll(context).is_ready());
 }
 
 /// Returns a context for futures that are polled again without being woken.
-fn nobody() -> Context<'static> {
+fn noop_context() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
@@ -140,18 +137,18 @@ impl HttpPool {
         request: impl Fn() -> Request<OutgoingBody>,
     ) -> Result<Response<ResponseBody>, RequestFailure> {
         loop {
-            let (mut lane, was_idle) = match self.take() {
-                Some(lane) => (lane, true),
+            let (mut connection, was_idle) = match self.take() {
+                Some(connection) => (connection, true),
                 // Boxed: mostly there is an idle one, and no space is needed for this.
                 None => (Box::pin(self.connect(url)).await?, false),
             };
-            if !lane.is_ready().await && was_idle {
+            if !connection.is_ready().await && was_idle {
                 continue;
             }
-            match lane.send(request()).await {
+            match connection.send(request()).await {
                 Ok(answer) => {
-                    let lanes = Arc::clone(self);
-                    return Ok(answer.map(|body| ResponseBody { body, lane: Some(lane), lanes }));
+                    let (connection, pool) = (Some(connection), Arc::clone(self));
+                    return Ok(answer.map(|body| ResponseBody { body, connection, pool }));
                 }
                 // The peer closed it at the moment of its reuse, and nothing was written.
                 Err(error) if error.is_canceled() && was_idle => {}
@@ -163,34 +160,32 @@ impl HttpPool {
         }
     }
 
-    async fn connect(&self, url: &Uri) -> Result<Lane, RequestFailure> {
+    async fn connect(&self, url: &Uri) -> Result<PooledConnection, RequestFailure> {
         let mut connector = self.connector.clone();
-        let stream = connector
-            .call(url.clone())
-            .await
-            .map_err(|error| RequestFailure::Connect(chain(&error).into()))?;
+        let failed = |error: &dyn Error| RequestFailure::Connect(chain(error).into());
+        let stream = connector.call(url.clone()).await.map_err(|error| failed(&error))?;
         self.is_reached.store(true, Ordering::Relaxed);
-        let (sender, wire) = http1::Builder::new()
+        let (sender, driver) = http1::Builder::new()
             .max_buf_size(defaults::HTTP_BUFFER_BYTES_MAX)
             .handshake(stream)
             .await
-            .map_err(|error| RequestFailure::Connect(chain(&error).into()))?;
-        Ok(Lane { sender, wire: Some(Box::pin(wire)) })
+            .map_err(|error| failed(&error))?;
+        Ok(PooledConnection { sender, driver: Some(Box::pin(driver)) })
     }
 
     /// Takes the connection that was used last, unless it has been idle for too long.
-    fn take(&self) -> Option<Lane> {
+    fn take(&self) -> Option<PooledConnection> {
         let mut idle = self.idle();
-        let (lane, since) = idle.pop()?;
+        let (connection, since) = idle.pop()?;
         if since.elapsed() < defaults::UPSTREAM_IDLE_TIMEOUT {
-            return Some(lane);
+            return Some(connection);
         }
         // The others have been idle even longer.
         idle.clear();
         None
     }
 
-    fn give_back(&self, lane: Lane) {
+    fn give_back(&self, connection: PooledConnection) {
         let now = Instant::now();
         let mut idle = self.idle();
         if idle.len() >= defaults::UPSTREAM_IDLE_MAX
@@ -200,10 +195,10 @@ impl HttpPool {
         {
             idle.remove(0);
         }
-        idle.push((lane, now));
+        idle.push((connection, now));
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<(Lane, Instant)>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<(PooledConnection, Instant)>> {
         // Held for statements on plain data.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -217,11 +212,11 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let mut next = Pin::new(&mut self.body).poll_frame(&mut nobody());
+        let mut next = Pin::new(&mut self.body).poll_frame(&mut noop_context());
         if next.is_pending() {
             // Only bytes that are moved now can bring more of it.
-            if let Some(lane) = &mut self.lane {
-                drive(&mut lane.wire, context);
+            if let Some(connection) = &mut self.connection {
+                drive(&mut connection.driver, context);
             }
             next = Pin::new(&mut self.body).poll_frame(context);
         }
@@ -230,8 +225,11 @@ impl Body for ResponseBody {
             Poll::Ready(Some(Ok(_))) => self.body.is_end_stream(),
             Poll::Ready(Some(Err(_))) | Poll::Pending => false,
         };
-        if is_over && let Some(lane) = self.lane.take().filter(|lane| lane.wire.is_some()) {
-            self.lanes.give_back(lane);
+        if is_over
+            && let Some(connection) = self.connection.take()
+            && connection.driver.is_some()
+        {
+            self.pool.give_back(connection);
         }
         next
     }

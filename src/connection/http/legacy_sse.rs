@@ -20,12 +20,12 @@ use crate::{config::defaults, protocol::sse::SseItem};
 /// An upstream that has named its message address.
 pub(in super::super) struct LegacyEndpoint {
     /// The upstream at the message address.
-    pub(super) upstream: HttpUpstream,
-    pub(super) stream: LegacySseStream,
+    pub(in super::super) upstream: HttpUpstream,
+    pub(in super::super) stream: LegacySseStream,
 }
 
 /// The stream that carries every answer.
-pub(super) struct LegacySseStream {
+pub(in super::super) struct LegacySseStream {
     body: ResponseBody,
     events: MeteredEvents,
 }
@@ -35,7 +35,7 @@ pub(super) struct LegacySseStream {
 pub(in super::super) struct ForeignEndpoint(pub(in super::super) String);
 
 /// Opens the stream of `upstream`; `None` when there is none, or when it does not name an address
-/// within [`defaults::ENDPOINT_PATIENCE`]. Cancel safe: the stream is closed.
+/// within [`defaults::ENDPOINT_TIMEOUT`]. Cancel safe: the stream is closed.
 ///
 /// # Errors
 ///
@@ -62,9 +62,9 @@ pub(in super::super) async fn open(
             }
         }
     };
-    let opened = time::timeout(defaults::ENDPOINT_PATIENCE, opening).await;
+    let opened = time::timeout(defaults::ENDPOINT_TIMEOUT, opening).await;
     let Some((named, stream)) = opened.ok().flatten() else { return Ok(None) };
-    match resolve(upstream.url(), &named) {
+    match resolve(&upstream.url, &named) {
         Some(url) => Ok(Some(LegacyEndpoint { upstream: upstream.at(url), stream })),
         None => Err(ForeignEndpoint(named)),
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_a_url_or_a_path_at_the_same_origin() {
+    fn a_message_address_is_a_url_or_a_path_at_the_same_origin() {
         for (named, expected) in [
             ("http://host:8080/messages?sessionId=1", "http://host:8080/messages?sessionId=1"),
             ("//host:8080/m", "http://host:8080/m"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_not_taken_elsewhere() {
+    fn a_message_address_at_another_origin_is_refused() {
         for named in [
             "http://evil:8080/m",
             "http://host/m",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_not_named_is_80() {
+    fn the_default_port_is_80() {
         let base = "http://host/sse".parse().expect("a URL");
         let url = resolve(&base, "http://host:80/m").expect("the same origin");
         assert_eq!(url, "http://host:80/m");

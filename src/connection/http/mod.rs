@@ -25,9 +25,8 @@ use crate::{
     compute_pool::read_in_place,
     config::defaults,
     protocol::{
-        ByteChunks, Message, MessageKind, ParseError, client_meta,
-        jsonrpc::MessagePart,
-        payloads::{ServerProfile, method},
+        ByteChunks, Message, MessageKind, ParseError, client_meta, jsonrpc::MessagePart,
+        payloads::method,
     },
 };
 
@@ -41,17 +40,19 @@ mod stream;
 
 pub(super) use endpoint::HttpUpstream;
 use http_pool::ResponseBody;
-pub(super) use legacy_sse::{ForeignEndpoint, LegacyEndpoint, open};
+pub(super) use legacy_sse::{ForeignEndpoint, open};
 pub(super) use parameter_headers::ParameterHeaders;
 pub(super) use stream::ReopenAttempts;
 
 /// The sending end of a link.
 #[derive(Debug)]
 pub(super) struct HttpLink {
-    upstream: HttpUpstream,
-    answers: Answers,
+    pub(super) upstream: HttpUpstream,
+    /// `true` if every answer comes on the one event stream of the connection, as in protocol
+    /// version 2024-11-05, and not in the response to its POST.
+    pub(super) is_legacy_sse: bool,
     /// Cancellations, and answers to the server's own requests.
-    aside: mpsc::Sender<Bytes>,
+    side_messages: mpsc::Sender<Bytes>,
     tasks: TaskTracker,
 }
 
@@ -65,59 +66,32 @@ pub(super) struct OutgoingPost {
     pub(super) frame: ByteChunks,
 }
 
-/// The way in which the answer to a POST comes back.
-#[derive(Debug)]
-enum Answers {
-    /// In the response to the POST.
-    There,
-    /// On the one event stream of the connection, as in protocol version 2024-11-05.
-    Elsewhere,
-}
-
 /// The receiving end of a link, for [`run`].
 pub(super) struct HttpReceivers {
-    queue: mpsc::Receiver<Bytes>,
+    side_messages: mpsc::Receiver<Bytes>,
     stream: Option<legacy_sse::LegacySseStream>,
 }
 
 impl HttpLink {
-    /// Returns a link to a streamable HTTP endpoint; nothing is sent yet.
-    pub(super) fn new(upstream: HttpUpstream, tasks: TaskTracker) -> (Self, HttpReceivers) {
-        Self::with(upstream, Answers::There, None, tasks)
-    }
-
-    /// Returns a link to an upstream over its open event stream.
-    pub(super) fn legacy(opened: LegacyEndpoint, tasks: TaskTracker) -> (Self, HttpReceivers) {
-        Self::with(opened.upstream, Answers::Elsewhere, Some(opened.stream), tasks)
-    }
-
-    fn with(
+    /// Returns a link to a streamable HTTP endpoint, or to an upstream over its open event `stream`.
+    /// Nothing is sent yet.
+    pub(super) fn new(
         upstream: HttpUpstream,
-        answers: Answers,
         stream: Option<legacy_sse::LegacySseStream>,
         tasks: TaskTracker,
     ) -> (Self, HttpReceivers) {
-        let (aside, queue) = mpsc::channel(defaults::ASIDE_QUEUE);
-        (Self { upstream, answers, aside, tasks }, HttpReceivers { queue, stream })
+        let (sender, side_messages) = mpsc::channel(defaults::ASIDE_QUEUE);
+        let is_legacy_sse = stream.is_some();
+        let link = Self { upstream, is_legacy_sse, side_messages: sender, tasks };
+        (link, HttpReceivers { side_messages, stream })
     }
 
-    /// Returns whether all messages come on one event stream, which does not show the request that
-    /// they belong to.
-    pub(super) fn has_one_stream(&self) -> bool {
-        matches!(self.answers, Answers::Elsewhere)
-    }
-
-    /// Waits until the upstream counts as unreachable: for ever if it has accepted a connection.
+    /// Waits until the upstream counts as unreachable. Never returns if it accepts a connection.
     pub(super) async fn wait_until_unreachable(&self) {
         time::sleep(defaults::CONNECT_NOTICED_AFTER).await;
-        if self.upstream.is_reached() {
+        if self.upstream.pool.is_reached() {
             pending::<()>().await;
         }
-    }
-
-    /// Remembers the protocol version for the headers of later messages.
-    pub(super) fn set_protocol_version(&self, profile: &ServerProfile) {
-        self.upstream.set_session(profile);
     }
 
     /// Returns the future that posts a request and passes all that comes back to the connection.
@@ -141,7 +115,7 @@ impl HttpLink {
                 if matches!(failure, RequestFailure::SessionLost(_) | RequestFailure::EraLost(_))
                     || (is_request && matches!(failure, RequestFailure::Connect(_)))
                 {
-                    connection.abandon(failure.clone());
+                    connection.retire_established(failure.clone());
                 }
                 connection.fail(id, failure);
             }
@@ -162,7 +136,7 @@ impl HttpLink {
             let cancelled = async {
                 inbox.cancelled().await;
                 // Some upstreams never end the stream of a cancelled request.
-                time::sleep(defaults::GOODBYE_TIMEOUT).await;
+                time::sleep(defaults::SESSION_END_TIMEOUT).await;
             };
             tokio::select! {
                 () = posting => {}
@@ -173,15 +147,10 @@ impl HttpLink {
         });
     }
 
-    /// Sends a message that has no answer, and waits until it was taken.
-    pub(super) async fn notify(&self, frame: Bytes) -> Result<(), RequestFailure> {
-        self.upstream.notify(frame).await
-    }
-
     /// Queues a message that has no answer; queued messages are sent in order. It is lost only if
     /// very many wait already.
     pub(super) fn try_notify(&self, frame: Bytes) {
-        let _full_or_gone = self.aside.try_send(frame);
+        let _full_or_gone = self.side_messages.try_send(frame);
     }
 
     /// Posts a request and hands everything that comes back to the connection.
@@ -195,13 +164,11 @@ impl HttpLink {
         let (account, holds) = (connection.account_of(id), frame.len());
         let answer = self.upstream.post(frame).await?;
         let status = answer.status();
-        match self.answers {
-            Answers::Elsewhere if status.is_success() => {
-                endpoint::finish(answer.into_body()).await;
-                return Ok(());
-            }
-            Answers::Elsewhere => {}
-            Answers::There => self.upstream.pin(&answer),
+        if !self.is_legacy_sse {
+            self.upstream.pin(&answer);
+        } else if status.is_success() {
+            endpoint::finish(answer.into_body()).await;
+            return Ok(());
         }
         if endpoint::is_event_stream(&answer) {
             // Boxed: an answer that is not a stream need not reserve space.
@@ -213,7 +180,7 @@ impl HttpLink {
             biased;
             whole = endpoint::read_whole(&mut body, account, holds) => whole?,
             // An unwanted answer takes no memory.
-            () = inbox.closed() => return self.drained(connection, id, status, body).await,
+            () = inbox.closed() => return self.drain_answer(connection, id, status, body).await,
         };
         match read_in_place(body.len(), || Message::parse_lossy(body.clone())) {
             Ok(message)
@@ -224,7 +191,7 @@ impl HttpLink {
             }
             // An answer to this very request counts, regardless of the status.
             Ok(message)
-                if message.shape() == MessageKind::Response
+                if message.kind() == MessageKind::Response
                     && message.integer(MessagePart::Id) == Some(id) =>
             {
                 connection.receive(message, Some(id));
@@ -239,15 +206,15 @@ impl HttpLink {
     }
 
     /// Reads an unwanted answer to its end, and records what it shows about request and session.
-    async fn drained(
+    async fn drain_answer(
         &self,
         connection: &Connection,
         id: u64,
         status: StatusCode,
         body: ResponseBody,
     ) -> Result<(), RequestFailure> {
-        match endpoint::drained(body).await {
-            Ok(_) if status.is_success() => connection.drained(id),
+        match endpoint::drain(body).await {
+            Ok(_) if status.is_success() => connection.note_drained(id),
             Ok(body) if self.has_session() && endpoint::is_session_lost(status, &body) => {
                 return Err(RequestFailure::SessionLost(status));
             }
@@ -258,17 +225,15 @@ impl HttpLink {
 
     /// Returns whether there is a session that the upstream could forget.
     fn has_session(&self) -> bool {
-        match self.answers {
-            Answers::There => self.upstream.is_pinned(),
-            // The session is in the address that the stream has named.
-            Answers::Elsewhere => true,
-        }
+        // Otherwise the session is in the address that the stream has named.
+        self.is_legacy_sse || self.upstream.is_pinned()
     }
 
     /// Sends the queued messages one after the other.
-    async fn send_aside(&self, mut queue: mpsc::Receiver<Bytes>) -> Infallible {
+    async fn send_side_messages(&self, mut queue: mpsc::Receiver<Bytes>) -> Infallible {
         while let Some(frame) = queue.recv().await {
-            let _lost = time::timeout(defaults::GOODBYE_TIMEOUT, self.notify(frame)).await;
+            let _lost =
+                time::timeout(defaults::SESSION_END_TIMEOUT, self.upstream.notify(frame)).await;
         }
         // The link has a sender, so the queue never ends.
         pending().await
@@ -277,20 +242,21 @@ impl HttpLink {
     /// Ends the session at the upstream, if the upstream created one and has not forgotten it.
     async fn goodbye(&self, connection: &Connection) {
         // Messages after the loss show that another instance or a proxy did not know the session.
-        // It is ended then: an abandoned session may keep a set of processes for ever.
+        // It is ended then: an abandoned session may keep a set of processes without end.
         let is_lost = matches!(connection.reason(), Some(RequestFailure::SessionLost(_)))
             && !connection.counters.heard.has_recovered();
         if self.upstream.is_pinned() && !is_lost {
-            let _unheard = time::timeout(defaults::GOODBYE_TIMEOUT, self.upstream.delete()).await;
+            let _not_ended =
+                time::timeout(defaults::SESSION_END_TIMEOUT, self.upstream.delete()).await;
         }
     }
 }
 
 /// Runs the link until the connection is to be closed, then ends the session at the upstream.
-pub(super) async fn run(connection: Arc<Connection>, ends: HttpReceivers) {
+pub(super) async fn run(connection: Arc<Connection>, receivers: HttpReceivers) {
     let Some(link) = connection.http() else { return };
     let received = async {
-        match ends.stream {
+        match receivers.stream {
             Some(stream) => stream.read(&connection).await,
             None => match link.listen(&connection).await {},
         }
@@ -298,7 +264,7 @@ pub(super) async fn run(connection: Arc<Connection>, ends: HttpReceivers) {
     let why = tokio::select! {
         () = connection.closing.cancelled() => RequestFailure::Closed,
         why = received => why,
-        never = link.send_aside(ends.queue) => match never {},
+        never = link.send_side_messages(receivers.side_messages) => match never {},
     };
     connection.gone.cancel();
     link.goodbye(&connection).await;
@@ -311,10 +277,8 @@ impl Connection {
     pub fn transport(&self) -> &'static str {
         match &self.link {
             super::Link::Stdio(link) => link.transport(),
-            super::Link::Http(link) => match link.answers {
-                Answers::There => "http",
-                Answers::Elsewhere => "sse",
-            },
+            super::Link::Http(link) if link.is_legacy_sse => "sse",
+            super::Link::Http(_) => "http",
         }
     }
 

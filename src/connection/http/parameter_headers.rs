@@ -40,7 +40,7 @@ pub(in super::super) struct ParameterHeaders {
 
 /// The header marks of one page of tools.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Marks {
+struct HeaderMarks {
     by_tool: HashMap<String, Vec<HeaderParameter>>,
     /// Tools with invalid marks, each with its error.
     refused: Vec<(String, parameter_headers::HeaderMarkError)>,
@@ -55,16 +55,13 @@ impl Default for ParameterHeaders {
 impl ParameterHeaders {
     /// Returns the headers that repeat parts of `request`, with their values.
     pub(super) fn headers(&self, request: &Message) -> Vec<(String, String)> {
+        let header = |name: &str, value: &str| {
+            (name.to_owned(), parameter_headers::encode(value).into_owned())
+        };
         let method = request.method().unwrap_or_default();
-        let mut found = vec![(
-            parameter_headers::METHOD.to_owned(),
-            parameter_headers::encode(method).into_owned(),
-        )];
+        let mut found = vec![header(parameter_headers::METHOD, method)];
         let Some((name, _)) = parameter_headers::name_of(request) else { return found };
-        found.push((
-            parameter_headers::NAME.to_owned(),
-            parameter_headers::encode(&name).into_owned(),
-        ));
+        found.push(header(parameter_headers::NAME, &name));
         if method == method::TOOLS_CALL
             && let Some(marked) = self.known().get(&name).cloned()
             && let Some(arguments) = parameter_headers::arguments(request)
@@ -99,13 +96,22 @@ impl Connection {
     /// Returns the answer without the tools with invalid marks in their schema.
     ///
     /// Source: MCP 2026-07-28, "Schema Extension": a client must leave such tools out.
-    pub(in super::super) fn screen(&self, answer: Message, is_first: bool) -> Message {
+    pub(in super::super) fn without_invalid_tools(
+        &self,
+        answer: Message,
+        is_first: bool,
+    ) -> Message {
         let Some(result) = answer.part(MessagePart::Result) else { return answer };
-        let (marks, kept) = Marks::read(result);
+        let (marks, kept) = HeaderMarks::read(result);
+        let server = &self.server;
         for (tool, error) in &marks.refused {
-            tracing::warn!(mcp_server = %self.server, tool, reason = %error, "tool left out");
+            tracing::warn!(
+                mcp_server = %server, tool, reason = %error,
+                "tool `{}` of server `{server}` is left out: {}",
+                self.quote(tool), self.quote(&error.to_string())
+            );
         }
-        self.mirrors.learn(marks.by_tool, is_first);
+        self.parameter_headers.learn(marks.by_tool, is_first);
         match kept {
             Some(kept) => answer.with(MessagePart::Result, &kept),
             None => answer,
@@ -120,10 +126,10 @@ impl Connection {
         request: &Message,
         repeated: &[(String, String)],
     ) -> bool {
-        let readings = &self.mirrors.readings;
-        let are_others = || self.mirrors.headers(request) != repeated;
+        let readings = &self.parameter_headers.readings;
+        let are_others = || self.parameter_headers.headers(request) != repeated;
         for _ in 0..READINGS {
-            let may_be_late = readings.is_flying();
+            let may_be_late = readings.is_running();
             let reading = readings.join(
                 tasks,
                 || are_others().then_some(true),
@@ -142,22 +148,23 @@ impl Connection {
 
     /// Reads the tools for the marks in their schemas; `false` when they cannot be read.
     async fn read_marks(self: &Arc<Self>) -> bool {
-        let ends = Instant::now() + defaults::WARM_UP_TIMEOUT;
+        let deadline = Instant::now() + defaults::WARM_UP_TIMEOUT;
         let mut cursor: Option<String> = None;
         for _ in 0..defaults::LIST_PAGES_MAX {
-            let total = ends.saturating_duration_since(Instant::now());
+            let total = deadline.saturating_duration_since(Instant::now());
             let params =
                 cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
             let request = Message::request(ListKind::Tools.method(), params.as_deref());
-            // Each answer passes [`Connection::screen`], which stores the marks.
-            let answer = match Box::pin(
-                self.ask(&request, ConnectionLimits { silence: total, total }),
-            )
-            .await
+            // Each answer passes [`Connection::without_invalid_tools`], which stores the marks.
+            let answer = match Box::pin(self.ask(&request, ConnectionLimits::of_total(total))).await
             {
                 Ok(answer) => answer,
                 Err(error) => {
-                    tracing::debug!(mcp_server = %self.server, %error, "tools not read again");
+                    let server = &self.server;
+                    tracing::debug!(
+                        mcp_server = %server, %error,
+                        "the tools of server `{server}` cannot be read again: {error}"
+                    );
                     return false;
                 }
             };
@@ -172,7 +179,7 @@ impl Connection {
     }
 }
 
-impl Marks {
+impl HeaderMarks {
     /// Reads a page of `tools/list`, given the text of its result. Also returns the page without
     /// the refused tools, if there are any.
     fn read(result: &str) -> (Self, Option<String>) {
@@ -193,7 +200,7 @@ impl Marks {
                 kept.push(text.get());
                 continue;
             };
-            match parameter_headers::mirrored(schema.get()) {
+            match parameter_headers::header_parameters(schema.get()) {
                 Ok(marked) => {
                     if !marked.is_empty() {
                         marks.by_tool.insert(name, marked);
@@ -223,27 +230,27 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_with_wrong_header_marks_is_the_only_one_left_out() {
-        let (marks, kept) = Marks::read(PAGE);
+    fn only_the_tool_with_invalid_header_marks_is_removed() {
+        let (marks, kept) = HeaderMarks::read(PAGE);
         assert_eq!(marks.refused.len(), 1);
         assert_eq!(marks.refused[0].0, "c");
         assert_eq!(
             kept.expect("another page"),
             r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}},{"name":"b", "inputSchema":{"type":"object"}},7],"nextCursor":"2"}"#
         );
-        let (marks, kept) = Marks::read(r#"{"tools":[{"name":"b","inputSchema":{}}]}"#);
-        assert_eq!((marks, kept), (Marks::default(), None));
-        assert_eq!(Marks::read("[]").1, None);
+        let (marks, kept) = HeaderMarks::read(r#"{"tools":[{"name":"b","inputSchema":{}}]}"#);
+        assert_eq!((marks, kept), (HeaderMarks::default(), None));
+        assert_eq!(HeaderMarks::read("[]").1, None);
     }
 
     #[test]
-    fn a_request_repeats_its_method_its_name_and_what_is_marked() {
-        let mirrors = ParameterHeaders::default();
-        mirrors.learn(Marks::read(PAGE).0.by_tool, true);
+    fn a_request_repeats_its_method_its_name_and_its_marked_arguments() {
+        let known = ParameterHeaders::default();
+        known.learn(HeaderMarks::read(PAGE).0.by_tool, true);
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let request = call(r#"{"name":"a","arguments":{"region":"Zürich"}}"#);
         assert_eq!(
-            mirrors.headers(&request),
+            known.headers(&request),
             [
                 pair("mcp-method", "tools/call"),
                 pair("mcp-name", "a"),
@@ -251,21 +258,21 @@ mod tests {
             ]
         );
         let request = call(r#"{"name":"a","arguments":{"region":null}}"#);
-        assert_eq!(mirrors.headers(&request).len(), 2, "there is nothing to repeat");
+        assert_eq!(known.headers(&request).len(), 2, "no argument is repeated");
         let request = Message::request("resources/read", Some(r#"{"uri":"a:b"}"#));
-        assert_eq!(mirrors.headers(&request)[1], pair("mcp-name", "a:b"));
+        assert_eq!(known.headers(&request)[1], pair("mcp-name", "a:b"));
         let request = Message::request("tools/list", None);
-        assert_eq!(mirrors.headers(&request), [pair("mcp-method", "tools/list")]);
+        assert_eq!(known.headers(&request), [pair("mcp-method", "tools/list")]);
     }
 
     #[test]
-    fn the_first_page_replaces_what_was_known_and_others_add_to_it() {
-        let mirrors = ParameterHeaders::default();
-        let marks = || Marks::read(PAGE).0.by_tool;
-        mirrors.learn(marks(), true);
-        mirrors.learn(HashMap::new(), false);
-        assert_eq!(mirrors.known().len(), 1);
-        mirrors.learn(HashMap::new(), true);
-        assert!(mirrors.known().is_empty());
+    fn the_first_page_replaces_the_known_marks_and_later_pages_add_to_them() {
+        let known = ParameterHeaders::default();
+        let marks = || HeaderMarks::read(PAGE).0.by_tool;
+        known.learn(marks(), true);
+        known.learn(HashMap::new(), false);
+        assert_eq!(known.known().len(), 1);
+        known.learn(HashMap::new(), true);
+        assert!(known.known().is_empty());
     }
 }

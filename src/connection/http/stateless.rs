@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hyper::{Response, StatusCode};
+use hyper::StatusCode;
 use tokio::time;
 
 use super::{
@@ -37,9 +37,11 @@ impl HttpLink {
         let account = connection.account_of(*id);
         let mut may_learn = request.method() == Some(method::TOOLS_CALL);
         loop {
-            let repeated = connection.mirrors.headers(request);
+            let repeated = connection.parameter_headers.headers(request);
             let answer = self.upstream.post_stateless(frame.clone(), &repeated).await?;
-            self.note_stray_session(connection, &answer);
+            if connection.profile().is_none() {
+                self.upstream.note_abandoned_session(&answer);
+            }
             let status = answer.status();
             if endpoint::is_event_stream(&answer) {
                 let mut events = MeteredEvents::new(account, frame.len());
@@ -72,21 +74,14 @@ impl HttpLink {
         }
     }
 
-    /// Remembers a session that the upstream creates for any request, so that it can be ended.
-    fn note_stray_session(&self, connection: &Connection, answer: &Response<ResponseBody>) {
-        if connection.profile().is_none() {
-            self.upstream.note_stray(answer);
-        }
-    }
-
     /// Ends a session that the upstream has created for the probe: it is not used, and may keep a
     /// set of processes.
-    pub(in super::super) fn end_stray_session(&self) {
-        let upstream = self.upstream.clone();
-        if upstream.has_stray() {
+    pub(in super::super) fn end_abandoned_session(&self) {
+        if let Some(session) = self.upstream.abandoned_session.get().cloned() {
+            let upstream = self.upstream.clone();
             self.tasks.spawn(async move {
-                let _unheard =
-                    time::timeout(defaults::GOODBYE_TIMEOUT, upstream.delete_stray()).await;
+                let deleting = upstream.delete_session(session);
+                let _not_ended = time::timeout(defaults::SESSION_END_TIMEOUT, deleting).await;
             });
         }
     }
@@ -116,7 +111,7 @@ fn answer_to(
     body: &bytes::Bytes,
 ) -> Result<Option<Message>, RequestFailure> {
     let message = match read_in_place(body.len(), || Message::parse(body.clone())) {
-        Ok(message) if message.shape() == MessageKind::Response => message,
+        Ok(message) if message.kind() == MessageKind::Response => message,
         Err(ParseError::TooDeep { .. }) => return Err(RequestFailure::AnswerTooDeep),
         Ok(_) | Err(_) => return Ok(None),
     };
@@ -164,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_without_an_id_is_about_the_request() {
+    fn an_error_without_an_id_answers_the_request_of_its_exchange() {
         let body = |text: &str| bytes::Bytes::from(text.to_owned());
         let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":""}}"#;
         let read = |id, status, text: &str| answer_to(id, status, &body(text)).expect("not deep");
@@ -178,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_that_wants_a_session_is_of_another_era_now() {
+    fn an_upstream_that_requires_a_session_has_left_the_modern_era() {
         let bad = StatusCode::BAD_REQUEST;
         for (status, error, is_lost) in [
             (bad, r#"{"code":-32000,"message":"no session"}"#, true),

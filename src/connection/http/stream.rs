@@ -41,10 +41,14 @@ impl HttpLink {
             if events.parser.last_id() != reached {
                 attempts = ReopenAttempts::new();
             }
-            tracing::debug!(mcp_server = %connection.server, id, reason = %why, "answer broke off");
+            let server = &connection.server;
+            tracing::debug!(
+                mcp_server = %server, id, reason = %why,
+                "the answer of server `{server}` to request {id} broke off: {why}"
+            );
             body = self.resume(&events.parser, &mut attempts, why).await?;
             events.parser.restart();
-            events.give_back();
+            events.release_unused();
         }
     }
 
@@ -69,7 +73,7 @@ impl HttpLink {
                 Ok(answer) if is_transient(answer.status()) => {}
                 Ok(answer) => {
                     let status = answer.status();
-                    let why = format!("{why}, and it cannot be had again (HTTP {status})");
+                    let why = format!("{why}, and the upstream does not resume it (HTTP {status})");
                     return Err(RequestFailure::BrokenOff(why.into()));
                 }
                 Err(_) => {}
@@ -87,7 +91,7 @@ pub(super) async fn read_answer(
     events: &mut MeteredEvents,
     inbox: &Inbox,
 ) -> Result<Arc<str>, RequestFailure> {
-    let mut turn = Turn::default();
+    let mut n_in_turn = 0;
     loop {
         let is_wanted = !inbox.is_closed();
         if !is_wanted {
@@ -118,7 +122,7 @@ pub(super) async fn read_answer(
             Some(Ok(frame)) => frame,
         };
         let Ok(chunk) = frame.into_data() else { continue };
-        turn.spend(chunk.len()).await;
+        count_turn(&mut n_in_turn, chunk.len()).await;
         events.parser.push(chunk);
         while let Some(item) = events.parser.next_item() {
             events.take(connection, item, Some(id));
@@ -146,7 +150,7 @@ pub(super) async fn read_shared(
     body: &mut ResponseBody,
     events: &mut MeteredEvents,
 ) -> Arc<str> {
-    let mut turn = Turn::default();
+    let mut n_in_turn = 0;
     loop {
         while let Some(item) = events.parser.next_item() {
             events.take(connection, item, None);
@@ -157,7 +161,7 @@ pub(super) async fn read_shared(
             Some(Err(error)) => return chain(&error).into(),
             Some(Ok(frame)) => {
                 if let Ok(chunk) = frame.into_data() {
-                    turn.spend(chunk.len()).await;
+                    count_turn(&mut n_in_turn, chunk.len()).await;
                     events.parser.push(chunk);
                 }
             }
@@ -169,27 +173,19 @@ pub(super) async fn read_shared(
 /// never stops sending must not keep a thread to itself.
 const TURN_BYTES: usize = 64 << 10;
 
-/// The bytes that were read in the current turn.
-#[derive(Default)]
-struct Turn {
-    n_bytes: usize,
-}
-
-impl Turn {
-    /// Counts bytes that were read, and yields to other tasks when there are enough.
-    async fn spend(&mut self, n_bytes: usize) {
-        self.n_bytes += n_bytes;
-        if self.n_bytes >= TURN_BYTES {
-            self.n_bytes = 0;
-            task::yield_now().await;
-        }
+/// Adds `n_bytes` to those that were read in this turn, and yields to other tasks after enough.
+async fn count_turn(n_in_turn: &mut usize, n_bytes: usize) {
+    *n_in_turn += n_bytes;
+    if *n_in_turn >= TURN_BYTES {
+        *n_in_turn = 0;
+        task::yield_now().await;
     }
 }
 
 /// The events of a stream, which count against the memory budget while they are read.
 pub(super) struct MeteredEvents {
     pub(super) parser: SseDecoder,
-    held: MemoryReservation,
+    reservation: MemoryReservation,
     /// The bytes that the reader holds besides the stream.
     holds: usize,
     /// The reason why the event in progress is not kept.
@@ -201,13 +197,13 @@ impl MeteredEvents {
     /// besides it.
     pub(super) fn new(account: Option<Account>, holds: usize) -> Self {
         let parser = SseDecoder::new(defaults::MESSAGE_BYTES_MAX);
-        Self { parser, held: MemoryReservation::of(account), holds, refused: None }
+        Self { parser, reservation: MemoryReservation::of(account), holds, refused: None }
     }
 
     /// Returns the size of the reservation that the event in progress needs.
-    fn wanted(&self) -> usize {
+    fn required_bytes(&self) -> usize {
         let n_kept = self.parser.n_kept();
-        match n_kept > defaults::BUFFER_KEPT_BYTES && n_kept > self.held.n_bytes() {
+        match n_kept > defaults::BUFFER_KEPT_BYTES && n_kept > self.reservation.n_bytes() {
             true => (2 * n_kept).min(defaults::MESSAGE_BYTES_MAX).max(n_kept),
             false => 0,
         }
@@ -215,14 +211,14 @@ impl MeteredEvents {
 
     /// Waits for room for the event in progress: the upstream waits meanwhile, too.
     async fn wait_for_room(&mut self) -> Result<(), MemoryExhausted> {
-        self.give_back();
-        self.held.wait_for(self.wanted(), self.holds).await
+        self.release_unused();
+        self.reservation.wait_for(self.required_bytes(), self.holds).await
     }
 
     /// Discards the event in progress if there is no room for it: other receivers wait for the
     /// events after it.
     fn discard_without_room(&mut self) {
-        if let Err(exhausted) = self.held.grow_to(self.wanted()) {
+        if let Err(exhausted) = self.reservation.grow_to(self.required_bytes()) {
             self.discard(RequestFailure::NoMemory(exhausted));
         }
     }
@@ -231,51 +227,45 @@ impl MeteredEvents {
     fn discard(&mut self, why: RequestFailure) {
         if self.parser.n_kept() > defaults::BUFFER_KEPT_BYTES {
             self.parser.discard();
-            self.held.shrink_to(0);
+            self.reservation.shrink_to(0);
             self.refused.get_or_insert(why);
         }
     }
 
     /// Passes one event to the connection, and releases memory that no event needs any more.
     fn take(&mut self, connection: &Arc<Connection>, item: SseItem, via: Option<u64>) {
-        self.hand_over(connection, item, via);
-        self.give_back();
+        self.dispatch(connection, item, via);
+        self.release_unused();
     }
 
     /// Releases the reservation, if no large event is in progress.
-    fn give_back(&mut self) {
+    fn release_unused(&mut self) {
         if self.parser.n_kept() <= defaults::BUFFER_KEPT_BYTES {
-            self.held.shrink_to(0);
+            self.reservation.shrink_to(0);
         }
     }
 
     /// Passes one event to the connection. An event without data only sets the last event id.
-    fn hand_over(&mut self, connection: &Arc<Connection>, item: SseItem, via: Option<u64>) {
-        let mut via = via;
-        let (thrown, failure) = match item {
+    fn dispatch(&mut self, connection: &Arc<Connection>, item: SseItem, via: Option<u64>) {
+        let (dropped, failure) = match item {
             SseItem::Event(event) if event.data.is_empty() || !event.is_message() => return,
-            SseItem::Event(event) => match self.held.count(event.data.clone()) {
+            SseItem::Event(event) => match self.reservation.count(event.data.clone()) {
                 Ok(data) => return connection.receive_message(data, via),
                 Err(exhausted) => {
                     (OversizedLine::of(&event.data), RequestFailure::NoMemory(exhausted))
                 }
             },
-            SseItem::Oversized(thrown) => match self.refused.take() {
-                Some(why) => {
-                    if matches!(why, RequestFailure::Closed) {
-                        // The event has no receiver, and the answer may still come.
-                        via = None;
-                    }
-                    (thrown, why)
-                }
+            SseItem::Oversized(dropped) => match self.refused.take() {
+                Some(failure) => (dropped, failure),
                 None => {
-                    connection.note_non_message("longer than a message may be", thrown.length);
-                    let length = thrown.length;
-                    (thrown, RequestFailure::Oversized { length })
+                    let failure = connection.note_oversized(&dropped);
+                    (dropped, failure)
                 }
             },
         };
-        if let Some(id) = via.or_else(|| thrown.response_id()) {
+        // A dropped event without a receiver says nothing about the answer, which may still come.
+        let via = via.filter(|_| !matches!(failure, RequestFailure::Closed));
+        if let Some(id) = via.or_else(|| dropped.response_id()) {
             connection.fail(id, failure);
         }
     }
@@ -324,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_as_long_as_the_server_asks_within_bounds() {
+    fn a_pause_has_the_length_that_the_server_asks_for_within_bounds() {
         let (first, longest) = defaults::STREAM_PAUSE;
         let mut attempts = ReopenAttempts::new();
         let pause = attempts.next(None).expect("the first one");
@@ -336,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_without_progress_have_an_end() {
+    fn the_number_of_attempts_without_progress_is_bounded() {
         let mut attempts = ReopenAttempts::new();
         let n_attempts = std::iter::from_fn(|| attempts.next(None)).take(1000).count();
         assert_eq!(n_attempts, usize::try_from(defaults::STREAM_ATTEMPTS_MAX).expect("small"));

@@ -44,7 +44,7 @@ async fn seconds_of<T>(work: impl Future<Output = T>) -> (u64, T) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_is_to_be_there_and_hangs_is_closed_after_three_pings() {
+async fn a_kept_alive_child_that_hangs_is_closed_after_three_pings() {
     let (connection, server) = connect(KEPT).await;
     time::sleep(HOUR).await;
     assert!(connection.is_live() && server.n_pings() > 60, "a ping for each silence");
@@ -69,7 +69,7 @@ async fn an_idle_pooled_child_is_never_pinged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_works_is_not_pinged_and_not_replaced() {
+async fn a_busy_child_is_neither_pinged_nor_replaced() {
     let (connection, server) = connect(KEPT).await;
     let (work, calls) = (call(&connection, 3600), async {
         while server.n_calls() == 0 {
@@ -118,7 +118,7 @@ async fn a_child_that_is_slow_and_answers_a_ping_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_suspect_that_speaks_after_two_missed_pings_is_kept() {
+async fn a_suspected_server_that_answers_after_two_missed_pings_is_kept() {
     let (connection, server) = connect(LifecycleConfig::Pooled).await;
     server.set_mute(true);
     call(&connection, 60).await.expect_err("no answer");
@@ -139,7 +139,7 @@ async fn a_suspect_that_speaks_after_two_missed_pings_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ping_is_no_use_of_the_connection() {
+async fn a_ping_does_not_count_as_use_of_the_connection() {
     let (connection, server) = connect(KEPT).await;
     server.set_mute(true);
     while server.n_pings() == 0 {
@@ -160,7 +160,7 @@ async fn give_up(connection: &Arc<Connection>, seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_hangs_in_a_request_that_was_given_up_is_replaced() {
+async fn a_child_that_hangs_in_an_abandoned_request_is_replaced() {
     for lifecycle in [LifecycleConfig::Pooled, KEPT] {
         let (connection, server) = connect(lifecycle).await;
         server.set_mute(true);
@@ -204,7 +204,7 @@ async fn a_child_that_floods_and_answers_nothing_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_answers_pings_keeps_what_runs_after_a_request_was_given_up() {
+async fn a_child_that_answers_pings_keeps_its_running_requests_after_one_was_abandoned() {
     let (connection, server) = connect(LifecycleConfig::Pooled).await;
     for _ in 0..10 {
         give_up(&connection, 5).await;
@@ -216,7 +216,7 @@ async fn a_child_that_answers_pings_keeps_what_runs_after_a_request_was_given_up
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_of_requests_that_are_given_up_causes_one_ping_at_a_time() {
+async fn a_storm_of_abandoned_requests_causes_one_ping_at_a_time() {
     let (connection, server) = connect(LifecycleConfig::Pooled).await;
     server.set_mute(true);
     let storm = (0..500).map(|_| give_up(&connection, 1));
@@ -226,7 +226,7 @@ async fn a_storm_of_requests_that_are_given_up_causes_one_ping_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_answered_although_it_was_given_up_causes_no_ping() {
+async fn an_abandoned_request_that_is_answered_causes_no_ping() {
     let (connection, server) = connect(LifecycleConfig::Pooled).await;
     give_up(&connection, 5).await;
     server.release(1);

@@ -51,7 +51,7 @@ fn a_client_that_fills_the_connection_waits_while_other_clients_pass() {
 }
 
 #[test]
-fn a_place_that_becomes_free_goes_to_the_client_with_the_fewest() {
+fn a_free_place_goes_to_the_client_with_the_fewest_requests() {
     let mut mux = Mux::new(2, 2);
     let ids: Vec<u64> = (0..2).filter_map(|_| mux.admit(session(1, 1), 0).ok()).collect();
     let greedy = ask(&mut mux, session(1, 1)).expect("it waits");
@@ -61,7 +61,7 @@ fn a_place_that_becomes_free_goes_to_the_client_with_the_fewest() {
     assert_eq!(mux.in_flight(), 2);
     mux.abandon(ids[1], Duration::from_secs(60));
     assert!(mux.leave_queue(greedy).is_none(), "what drains takes no place");
-    assert_eq!((mux.in_flight(), mux.draining()), (2, 1));
+    assert_eq!((mux.in_flight(), mux.n_draining), (2, 1));
     assert!(mux.drain().len() == 3 && mux.waitlist.is_none());
 }
 
@@ -102,7 +102,7 @@ fn an_abandoned_request_drains_until_its_deadline() {
     assert_eq!(mux.abandon(gone, now + minute), Some(&"a"));
     assert_eq!(mux.abandon(late, now + 2 * minute), Some(&"b"));
     assert_eq!(mux.abandon(late, now), None, "once");
-    assert_eq!((mux.in_flight(), mux.draining()), (1, 2));
+    assert_eq!((mux.in_flight(), mux.n_draining), (1, 2));
     assert!(mux.waiter(gone).is_none() && mux.is_open(gone));
 
     assert_eq!(mux.settle(gone), SettledRequest::Drained("a"));
@@ -110,11 +110,11 @@ fn an_abandoned_request_drains_until_its_deadline() {
     assert!(mux.expire(now + minute).is_empty());
     assert_eq!(mux.expire(now + 2 * minute), ["b"]);
     assert_eq!(mux.settle(kept), SettledRequest::Wanted("c"));
-    assert_eq!((mux.in_flight(), mux.draining()), (0, 0));
+    assert_eq!((mux.in_flight(), mux.n_draining), (0, 0));
 }
 
 #[test]
-fn requests_that_drain_do_not_keep_new_ones_out() {
+fn draining_requests_do_not_block_new_ones() {
     let later = Duration::from_secs(300);
     let mut mux = Mux::new(2, 2);
     for number in 0..100 {
@@ -124,12 +124,12 @@ fn requests_that_drain_do_not_keep_new_ones_out() {
         let id = mux.admit(ONE, number).expect("a drained one makes room");
         mux.abandon(id, later);
     }
-    assert_eq!((mux.in_flight(), mux.draining()), (0, 2));
+    assert_eq!((mux.in_flight(), mux.n_draining), (0, 2));
     assert!(mux.draining.len() <= 22, "what is forgotten leaves no trace");
 }
 
 #[test]
-fn only_so_many_drain() {
+fn the_number_of_draining_requests_is_bounded() {
     let later = Duration::from_secs(300);
     let mut mux = Mux::new(100, 3);
     let kept = mux.admit(ONE, 0).expect("room");
@@ -138,7 +138,7 @@ fn only_so_many_drain() {
         mux.abandon(id, later);
     }
     assert_eq!(mux.expire(Duration::ZERO), [1, 2, 3, 4, 5, 6, 7]);
-    assert_eq!((mux.in_flight(), mux.draining()), (1, 3));
+    assert_eq!((mux.in_flight(), mux.n_draining), (1, 3));
     assert_eq!(mux.settle(kept), SettledRequest::Wanted(0));
 }
 
@@ -188,7 +188,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(10_000))]
 
     #[test]
-    fn whether_an_older_request_is_waited_for_is_known_in_any_order(
+    fn the_mux_finds_an_older_waiting_request_after_any_order_of_answers(
         steps in prop::collection::vec((0..4_u8, any::<prop::sample::Index>()), 1..300),
     ) {
         let mut mux = Mux::new(1000, 1000);
@@ -215,6 +215,7 @@ proptest! {
     fn no_interleaving_brings_an_answer_to_another_client(
         steps in prop::collection::vec(step(), 0..40),
     ) {
+        // One model beside the mux: a part of it alone would show nothing.
         let mut now = Duration::ZERO;
         let mut mux = Mux::new(16, 8);
         let mut asked: Vec<Asked> = Vec::new();

@@ -25,7 +25,7 @@ pub(in super::super) trait Queueable {
 /// The requests that wait for room on one connection, and the holders of those in flight.
 #[derive(Debug)]
 pub(super) struct Waitlist<W> {
-    queue: FairQueue<W>,
+    pub(super) queue: FairQueue<W>,
 }
 
 impl<W> Waitlist<W> {
@@ -49,18 +49,8 @@ impl<W> Waitlist<W> {
     pub(super) fn enqueue(&mut self, holder: Holder, waiter: W) -> (QueueTicket, Option<W>) {
         let ticket = self.queue.enqueue(holder, waiter);
         let is_too_long = self.queue.n_waiting() > defaults::IN_FLIGHT_QUEUE_MAX;
-        let shed = if is_too_long { self.queue.shed() } else { None };
-        (ticket, shed.map(|(_, waiter)| waiter))
-    }
-
-    /// Removes a request from the queue.
-    pub(super) fn leave(&mut self, ticket: QueueTicket) -> Option<W> {
-        self.queue.remove(ticket)
-    }
-
-    /// Counts one request fewer in flight for `holder`.
-    pub(super) fn release(&mut self, holder: Holder) {
-        self.queue.release(holder);
+        let displaced = if is_too_long { self.queue.shed() } else { None };
+        (ticket, displaced.map(|(_, waiter)| waiter))
     }
 
     /// Admits the next request if there is room for it beside `n_in_flight` others.
@@ -81,15 +71,5 @@ impl<W> Waitlist<W> {
             () if self.queue.n_of_member(holder) < of_member => max + max / 2,
             () => max,
         }
-    }
-
-    /// Returns how many requests wait.
-    pub(super) fn n_waiting(&self) -> usize {
-        self.queue.n_waiting()
-    }
-
-    /// Removes and returns all waiting requests.
-    pub(super) fn drain(&mut self) -> Vec<W> {
-        self.queue.drain()
     }
 }

@@ -29,7 +29,7 @@ use crate::{
         server_subscription::{self, listen},
     },
     protocol::{
-        Era, Message,
+        Era,
         jsonrpc::MessagePart,
         payloads::method,
         rpc_error::{INTERNAL_ERROR, INVALID_PARAMS},
@@ -44,28 +44,28 @@ use subscription_state::{SubscriptionAction, SubscriptionState};
 #[derive(Debug, Default)]
 pub(super) struct NoticeSubscriptions {
     watched: watch::Sender<BTreeSet<String>>,
-    told: watch::Sender<Told>,
+    outcome: watch::Sender<WatchOutcome>,
 }
 
 /// The outcome of the last attempt to watch resources.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct WatchOutcome {
     /// The resources of the attempt; `None` before the first one.
-    asked: Option<BTreeSet<String>>,
+    watched: Option<BTreeSet<String>>,
     /// The resources that are not watched, with the error objects as JSON text.
     refused: BTreeMap<String, String>,
 }
 
 /// A subscription that the server has acknowledged.
-struct Open {
+struct AcknowledgedSubscription {
     call: PendingRequest,
     honoured: SubscriptionFilter,
 }
 
 /// The reason why there is no subscription.
-enum Refusal {
+enum SubscribeFailure {
     /// The server's error object, as JSON text.
-    Answered(String),
+    Refused(String),
     /// A failure that may pass.
     Lost(Arc<str>),
 }
@@ -76,40 +76,37 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`RequestFailure`] when the server does not respond within [`defaults::SETTLE_TIMEOUT`].
+    /// [`RequestFailure`] when the server does not respond within [`defaults::RECONCILE_TIMEOUT`].
     pub async fn watch(
         &self,
         uris: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, String>, RequestFailure> {
-        let mut told = self.notices.told.subscribe();
+        let mut outcome = self.notices.outcome.subscribe();
         self.notices.watched.send_replace(uris.clone());
-        let settled = async {
-            let told = told.wait_for(|told| told.asked.as_ref() == Some(uris)).await;
-            told.map(|told| told.refused.clone())
-        };
-        let patience = defaults::SETTLE_TIMEOUT;
+        let after = defaults::RECONCILE_TIMEOUT;
+        let settled = outcome.wait_for(|outcome| outcome.watched.as_ref() == Some(uris));
         tokio::select! {
             () = self.wait_until_gone() => Err(RequestFailure::Gone),
-            settled = time::timeout(patience, settled) => match settled {
-                Ok(Ok(refused)) => Ok(refused),
+            settled = time::timeout(after, settled) => match settled {
+                Ok(Ok(outcome)) => Ok(outcome.refused.clone()),
                 Ok(Err(_)) => Err(RequestFailure::Gone),
-                Err(_) => Err(RequestFailure::Timeout { after: patience }),
+                Err(_) => Err(RequestFailure::Timeout { after }),
             },
         }
     }
 }
 
-/// Holds the subscription of an established connection until that is gone. `tells_lists` says that
+/// Holds the subscription of an established connection until that is gone. `wants_lists` says that
 /// there are clients to notify of changed lists.
-pub(super) async fn run(connection: Arc<Connection>, tells_lists: bool) {
+pub(super) async fn run(connection: Arc<Connection>, wants_lists: bool) {
     if connection.era() == Era::Legacy {
         return;
     }
     let listener = Listener {
         watched: connection.notices.watched.subscribe(),
         connection: &connection,
-        tells_lists,
-        plan: SubscriptionState::default(),
+        wants_lists,
+        state: SubscriptionState::default(),
         open: None,
         last: None,
         attempts: ReopenAttempts::new(),
@@ -125,11 +122,11 @@ pub(super) async fn run(connection: Arc<Connection>, tells_lists: bool) {
 struct Listener<'a> {
     connection: &'a Arc<Connection>,
     watched: watch::Receiver<BTreeSet<String>>,
-    tells_lists: bool,
-    plan: SubscriptionState,
-    open: Option<Open>,
+    wants_lists: bool,
+    state: SubscriptionState,
+    open: Option<AcknowledgedSubscription>,
     /// The previous subscription, and the time until which its last notices may still come.
-    last: Option<(Open, Instant)>,
+    last: Option<(AcknowledgedSubscription, Instant)>,
     attempts: ReopenAttempts,
     has_worked: bool,
 }
@@ -138,16 +135,16 @@ impl Listener<'_> {
     async fn run(mut self) {
         loop {
             let filter = self.filter();
-            self.plan.set_filter(filter);
-            match self.plan.next() {
+            self.state.set_filter(filter);
+            match self.state.next() {
                 SubscriptionAction::Rest => self.rest().await,
                 SubscriptionAction::Close => {
                     self.open = None;
-                    self.plan.closed();
+                    self.state.closed();
                 }
                 SubscriptionAction::Open(filter) => {
                     if let Some(pause) = self.try_to_open(filter).await {
-                        // New wishes are requested at once.
+                        // A changed demand is requested at once.
                         tokio::select! {
                             _ = self.watched.changed() => {}
                             () = time::sleep(pause) => {}
@@ -158,20 +155,20 @@ impl Listener<'_> {
         }
     }
 
-    /// Returns the notices that metamcp wants of this server.
+    /// Returns the notices that metamcp wants from this server.
     fn filter(&mut self) -> SubscriptionFilter {
         let uris = self.watched.borrow_and_update().iter().cloned().collect();
         let all =
             SubscriptionFilter { tools: true, prompts: true, resources: true, uris: Vec::new() };
         let lists = match self.connection.profile() {
-            Some(profile) if self.tells_lists => {
+            Some(profile) if self.wants_lists => {
                 all.supported_by(profile.result.get("capabilities").unwrap_or(&Value::Null))
             }
             Some(_) | None => SubscriptionFilter::default(),
         };
         let filter = SubscriptionFilter { uris, ..lists };
         if filter == SubscriptionFilter::default() {
-            self.tell(&filter, |_| None);
+            self.report(&filter, |_| None);
         }
         filter
     }
@@ -187,18 +184,22 @@ impl Listener<'_> {
                 Some(last) => tokio::select! {
                     opened = opening.as_mut() => opened,
                     why = last.read(connection) => {
-                        tracing::debug!(mcp_server = %connection.server, reason = %why, "no notices");
+                        log_lost(connection, &why);
                         self.open = None;
-                        self.plan.lost();
+                        self.state.lost();
                         opening.await
                     }
                 },
             }
         };
+        let server = &connection.server;
         match opened {
             Ok(opened) => {
-                tracing::debug!(mcp_server = %connection.server, "listening");
-                self.tell(&filter, |uri| {
+                tracing::debug!(
+                    mcp_server = %server,
+                    "server `{server}` has accepted a subscription"
+                );
+                self.report(&filter, |uri| {
                     let is_honoured = opened.honoured.uris.iter().any(|found| found == uri);
                     (!is_honoured).then(|| not_watched(uri))
                 });
@@ -207,20 +208,26 @@ impl Listener<'_> {
                 let last = self.open.replace(opened).filter(|_| connection.is_stateless());
                 self.last = last.map(|last| (last, until));
                 self.has_worked = true;
-                if self.plan.opened(filter) {
+                if self.state.opened(filter) {
                     connection.reread_lists();
                 }
                 None
             }
-            Err(Refusal::Answered(error)) => {
+            Err(SubscribeFailure::Refused(error)) => {
                 let quoted = connection.quote(&error);
-                tracing::debug!(mcp_server = %connection.server, error = quoted, "not listening");
-                self.tell(&filter, |_| Some(error.clone()));
-                self.plan.refused(filter);
+                tracing::debug!(
+                    mcp_server = %server, error = quoted,
+                    "server `{server}` has refused a subscription: {quoted}"
+                );
+                self.report(&filter, |_| Some(error.clone()));
+                self.state.refused(filter);
                 None
             }
-            Err(Refusal::Lost(why)) => {
-                tracing::debug!(mcp_server = %connection.server, reason = %why, "not listening");
+            Err(SubscribeFailure::Lost(why)) => {
+                tracing::debug!(
+                    mcp_server = %server, reason = %why,
+                    "server `{server}` has not accepted a subscription: {why}"
+                );
                 self.pause(filter, &why)
             }
         }
@@ -234,8 +241,8 @@ impl Listener<'_> {
         let pause = self.attempts.next(None);
         if pause.is_none() {
             let error = error(INTERNAL_ERROR, "NOT_LISTENING", why);
-            self.tell(&filter, |_| Some(error.clone()));
-            self.plan.refused(filter);
+            self.report(&filter, |_| Some(error.clone()));
+            self.state.refused(filter);
         }
         pause
     }
@@ -265,66 +272,71 @@ impl Listener<'_> {
             }
             () = last => self.last = None,
             why = open => {
-                tracing::debug!(mcp_server = %connection.server, reason = %why, "no notices");
+                log_lost(connection, &why);
                 self.open = None;
-                self.plan.lost();
+                self.state.lost();
                 if since.elapsed() >= defaults::STREAM_STABLE_AFTER {
                     self.attempts = ReopenAttempts::new();
                 }
-                // New wishes are requested at once.
+                // A changed demand is requested at once.
                 let _either = time::timeout(self.attempts.pause(None), self.watched.changed()).await;
             }
         }
     }
 
     /// Reports the outcome for the resources in `filter` to the waiting callers.
-    fn tell(&self, filter: &SubscriptionFilter, refusal: impl Fn(&str) -> Option<String>) {
+    fn report(&self, filter: &SubscriptionFilter, refusal: impl Fn(&str) -> Option<String>) {
         let refused = filter.uris.iter().filter_map(|uri| Some((uri.clone(), refusal(uri)?)));
-        self.connection.notices.told.send_replace(Told {
-            asked: Some(filter.uris.iter().cloned().collect()),
+        self.connection.notices.outcome.send_replace(WatchOutcome {
+            watched: Some(filter.uris.iter().cloned().collect()),
             refused: refused.collect(),
         });
     }
 }
 
 /// Subscribes to the notices in `filter`, and waits until the server says which ones it sends.
-async fn open(connection: &Arc<Connection>, filter: &SubscriptionFilter) -> Result<Open, Refusal> {
-    let lost = |why: String| Refusal::Lost(why.into());
+async fn open(
+    connection: &Arc<Connection>,
+    filter: &SubscriptionFilter,
+) -> Result<AcknowledgedSubscription, SubscribeFailure> {
+    let lost = |failure: RequestFailure| SubscribeFailure::Lost(failure.to_string().into());
     let opening = async {
-        let mut call = connection
-            .listen(&listen(filter))
-            .await
-            .map_err(|failure| lost(failure.to_string()))?;
+        let (request, limits) = (listen(filter), ConnectionLimits::of_total(UNLIMITED));
+        let starting = connection.start(Holder::SERVICE, &request, RequestOrigin::Probe, limits);
+        let mut call = starting.await.map_err(lost)?;
         loop {
-            match call.next().await {
-                Ok(CallEvent::Aside(aside)) if is_acknowledgement(&aside) => {
-                    let honoured = SubscriptionFilter::read(aside.message()).unwrap_or_default();
-                    return Ok(Open { call, honoured });
+            match call.next().await.map_err(lost)? {
+                CallEvent::Message(message)
+                    if message.message().method() == Some(method::SUBSCRIPTIONS_ACKNOWLEDGED) =>
+                {
+                    let honoured = SubscriptionFilter::read(message.message()).unwrap_or_default();
+                    return Ok(AcknowledgedSubscription { call, honoured });
                 }
-                Ok(CallEvent::Aside(_) | CallEvent::Deferred) => {}
-                Ok(CallEvent::Answer(answer)) => {
+                CallEvent::Message(_) | CallEvent::Deferred => {}
+                CallEvent::Answer(answer) => {
                     return Err(match answer.part(MessagePart::Error) {
-                        Some(error) => Refusal::Answered(error.to_owned()),
-                        None => lost("it ended at once".to_owned()),
+                        Some(error) => SubscribeFailure::Refused(error.to_owned()),
+                        None => SubscribeFailure::Lost("the server ended it at once".into()),
                     });
                 }
-                Err(failure) => return Err(lost(failure.to_string())),
             }
         }
     };
-    match time::timeout(defaults::SETTLE_TIMEOUT, opening).await {
-        Ok(opened) => opened,
-        Err(_) => Err(lost("it was not acknowledged".to_owned())),
-    }
+    let not_acknowledged = |_| SubscribeFailure::Lost("the server did not acknowledge it".into());
+    time::timeout(defaults::RECONCILE_TIMEOUT, opening).await.map_err(not_acknowledged)?
 }
 
-fn is_acknowledgement(aside: &SideMessage) -> bool {
-    aside.message().method() == Some(method::SUBSCRIPTIONS_ACKNOWLEDGED)
+fn log_lost(connection: &Connection, why: &str) {
+    let server = &connection.server;
+    tracing::debug!(
+        mcp_server = %server, reason = %why,
+        "the subscription at server `{server}` has ended: {why}"
+    );
 }
 
 /// Returns the error object for a resource that the server does not watch.
 fn not_watched(uri: &str) -> String {
-    let why = format!("the server does not tell of changes of `{uri}`");
+    let why = format!("the server does not report changes of `{uri}`");
     error(INVALID_PARAMS, "NOT_WATCHED", &why)
 }
 
@@ -333,17 +345,16 @@ fn error(code: i64, name: &str, message: &str) -> String {
     json!({ "code": code, "message": message, "data": { "code": name } }).to_string()
 }
 
-impl Open {
+impl AcknowledgedSubscription {
     /// Passes on the server's notices until the subscription ends, and returns why it did.
     async fn read(&mut self, connection: &Arc<Connection>) -> Arc<str> {
         loop {
             match self.call.next().await {
-                Ok(CallEvent::Aside(SideMessage::Notification(notice))) => {
-                    connection.announce(SideMessage::Notification(server_subscription::untagged(
-                        &notice,
-                    )));
+                Ok(CallEvent::Message(SideMessage::Notification(notice))) => {
+                    let notice = server_subscription::untagged(&notice);
+                    connection.announce(SideMessage::Notification(notice));
                 }
-                Ok(CallEvent::Aside(SideMessage::Question(_)) | CallEvent::Deferred) => {}
+                Ok(CallEvent::Message(SideMessage::Question(_)) | CallEvent::Deferred) => {}
                 Ok(CallEvent::Answer(_)) => return "the server has ended it".into(),
                 Err(failure) => return failure.to_string().into(),
             }
@@ -351,15 +362,6 @@ impl Open {
     }
 }
 
-impl Connection {
-    /// Sends a request that lasts as long as the connection. It is not work, and only metamcp waits
-    /// for its messages.
-    async fn listen(self: &Arc<Self>, request: &Message) -> Result<PendingRequest, RequestFailure> {
-        // A subscription may be silent without limit.
-        let limits = ConnectionLimits { silence: FOR_EVER, total: FOR_EVER };
-        self.begin(Holder::SERVICE, request, RequestOrigin::Probe, limits).await
-    }
-}
-
-/// Longer than any connection, and short enough to be added to an `Instant`.
-const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+/// A time for which a subscription may be silent: longer than any connection, and short enough to be
+/// added to an `Instant`.
+const UNLIMITED: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);

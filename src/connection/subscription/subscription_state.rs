@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_is_opened_once_and_again_for_something_else() {
+    fn a_subscription_is_opened_once_for_each_filter() {
         let mut plan = SubscriptionState::default();
         plan.set_filter(filter(&[]));
         assert_eq!(plan.next(), SubscriptionAction::Open(filter(&[])));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_lost_is_opened_again_and_what_it_missed_is_doubted() {
+    fn a_lost_subscription_is_opened_again_and_may_have_missed_notices() {
         let mut plan = SubscriptionState::default();
         plan.set_filter(filter(&[]));
         plan.opened(filter(&[]));

@@ -32,7 +32,7 @@ async fn the_template_describes_the_resources() {
 }
 
 #[tokio::test]
-async fn put_tells_whether_it_replaced_an_entry() {
+async fn put_returns_whether_it_replaced_an_entry() {
     let served = ServedDemo::new(Demo::Scratch).await;
 
     let first = served.data("put", json!({ "key": "k", "value": "one" })).await;
@@ -92,7 +92,7 @@ async fn a_key_that_would_need_escaping_is_refused() {
     for key in ["", "a/b", "..", "-x", "ä", &"k".repeat(KEY_BYTES_MAX + 1)] {
         let error = served.refused("get", json!({ "key": key })).await;
 
-        assert!(error.message.starts_with("argument `key` is not usable: pass 1 to 128"), "{key}");
+        assert!(error.message.starts_with("argument `key` is invalid: pass 1 to 128"), "{key}");
     }
 }
 

@@ -27,9 +27,9 @@ const KEY: &str = "sk-0123456789";
 const LONG: Duration = Duration::from_secs(60);
 
 /// Returns timeouts without noticeable pauses, which no answer exceeds.
-fn pace() -> EmbeddingTimeouts {
+fn timeouts() -> EmbeddingTimeouts {
     let pause = Duration::from_millis(1);
-    EmbeddingTimeouts { timeout: LONG, query_patience: LONG, pause: (pause, pause), cooldown: LONG }
+    EmbeddingTimeouts { timeout: LONG, query_timeout: LONG, pause: (pause, pause), cooldown: LONG }
 }
 
 fn declared(site: &TestSite, model: &str) -> search::EmbeddingConfig {
@@ -41,7 +41,7 @@ fn declared(site: &TestSite, model: &str) -> search::EmbeddingConfig {
 }
 
 fn embedder(site: &TestSite) -> Arc<Embedder> {
-    Embedder::with(&declared(site, "m"), None, None, pace()).expect("an embedder")
+    Embedder::with(&declared(site, "m"), None, None, timeouts()).expect("an embedder")
 }
 
 fn texts(all: impl IntoIterator<Item = impl ToString>) -> Vec<EmbeddingText> {
@@ -127,7 +127,7 @@ impl Log {
 }
 
 #[tokio::test]
-async fn texts_are_learned_in_batches_and_each_once() {
+async fn texts_are_embedded_in_batches_and_each_once() {
     let site = good().await;
     let embedder = embedder(&site);
     let wanted = texts(0..70);
@@ -157,7 +157,7 @@ async fn a_learned_vector_is_cached_on_disk_for_the_same_endpoint_and_model() {
     let site = good().await;
     let cache = tempfile::tempdir().expect("a directory");
     let with = |model: &str| {
-        Embedder::with(&declared(&site, model), None, Some(cache.path()), pace()).expect("one")
+        Embedder::with(&declared(&site, model), None, Some(cache.path()), timeouts()).expect("one")
     };
     let wanted = texts(["a", "bb", "ccc"]);
     let first = with("m");
@@ -181,14 +181,15 @@ async fn a_learned_vector_is_cached_on_disk_for_the_same_endpoint_and_model() {
 }
 
 #[tokio::test]
-async fn a_model_with_another_dimension_takes_the_place_of_what_the_disk_had() {
+async fn a_model_with_another_dimension_replaces_the_cached_vectors() {
     let dimension = Arc::new(AtomicUsize::new(2));
     let now = Arc::clone(&dimension);
     let site =
         TestSite::open(move |asked| ready(answer_of(&asked, now.load(Ordering::Relaxed)))).await;
     let cache = tempfile::tempdir().expect("a directory");
-    let start =
-        || Embedder::with(&declared(&site, "m"), None, Some(cache.path()), pace()).expect("one");
+    let start = || {
+        Embedder::with(&declared(&site, "m"), None, Some(cache.path()), timeouts()).expect("one")
+    };
     let first = start();
     first.learn(texts(["a"]));
     learned(&first, &texts(["a"])).await;
@@ -204,7 +205,7 @@ async fn a_model_with_another_dimension_takes_the_place_of_what_the_disk_had() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_changes_its_dimension_is_not_believed() {
+async fn an_answer_with_a_changed_dimension_is_rejected() {
     let site = TestSite::open(|asked| {
         let dimension = if input(&asked).contains(&"odd".to_owned()) { 3 } else { 2 };
         ready(answer_of(&asked, dimension))
@@ -218,14 +219,14 @@ async fn an_endpoint_that_changes_its_dimension_is_not_believed() {
     let error = embedder.shared.ask(&texts(["odd"])).await.expect_err("another dimension");
     assert_eq!(
         chain(&error),
-        "use the answer of the embedding endpoint: its vectors have 3 numbers, and those before it 2"
+        "the answer of the embedding endpoint is unusable: its vectors have 3 numbers, and earlier ones 2"
     );
     assert_eq!(error.code(), "EMBEDDING_UNUSABLE");
     assert!(embedder.vectors(&texts(["a"]))[0].is_some(), "what is known stays");
 }
 
 #[tokio::test]
-async fn an_outage_is_told_once_and_then_its_end() {
+async fn an_outage_is_logged_once_and_so_is_its_end() {
     let (log, _guard) = Log::begin(tracing::Level::INFO);
     let n_asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&n_asked);
@@ -248,7 +249,7 @@ async fn an_outage_is_told_once_and_then_its_end() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_refused_holds_up_no_other() {
+async fn a_refused_text_does_not_block_the_others() {
     let site = TestSite::open(|asked| {
         let is_bad = input(&asked).contains(&"bad".to_owned());
         ready(if is_bad { page(400, "too many tokens") } else { answer_of(&asked, 2) })
@@ -288,7 +289,7 @@ async fn garbage_is_not_taken_for_vectors() {
 }
 
 #[tokio::test]
-async fn a_query_is_asked_once_and_a_known_text_not_at_all() {
+async fn a_query_is_sent_once_and_a_known_text_never() {
     let site = good().await;
     let embedder = embedder(&site);
     let first = embedder.query("find a file").await.expect("a vector");
@@ -301,7 +302,7 @@ async fn a_query_is_asked_once_and_a_known_text_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_query_that_takes_too_long_is_made_without_and_known_the_next_time() {
+async fn a_search_does_without_a_late_vector_and_the_next_search_has_it() {
     let gate = Arc::new(Semaphore::new(0));
     let opened = Arc::clone(&gate);
     let site = TestSite::open(move |asked| {
@@ -312,8 +313,8 @@ async fn a_query_that_takes_too_long_is_made_without_and_known_the_next_time() {
         }
     })
     .await;
-    let pace = EmbeddingTimeouts { query_patience: Duration::from_millis(10), ..pace() };
-    let embedder = Embedder::with(&declared(&site, "m"), None, None, pace).expect("one");
+    let timeouts = EmbeddingTimeouts { query_timeout: Duration::from_millis(10), ..timeouts() };
+    let embedder = Embedder::with(&declared(&site, "m"), None, None, timeouts).expect("one");
     assert_eq!(embedder.query("a").await, None);
 
     let mut answered = std::pin::pin!(embedder.shared.answers.notified());
@@ -325,11 +326,11 @@ async fn a_query_that_takes_too_long_is_made_without_and_known_the_next_time() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_always_late_is_left_alone_and_told_once() {
+async fn an_endpoint_that_is_always_late_is_not_asked_and_is_logged_once() {
     let (log, _guard) = Log::begin(tracing::Level::INFO);
     let site = TestSite::open(|_| pending()).await;
-    let pace = EmbeddingTimeouts { query_patience: Duration::from_millis(1), ..pace() };
-    let embedder = Embedder::with(&declared(&site, "m"), None, None, pace).expect("one");
+    let timeouts = EmbeddingTimeouts { query_timeout: Duration::from_millis(1), ..timeouts() };
+    let embedder = Embedder::with(&declared(&site, "m"), None, None, timeouts).expect("one");
     for query in ["a", "b", "c"] {
         assert_eq!(embedder.query(query).await, None);
     }
@@ -349,7 +350,7 @@ async fn an_endpoint_that_is_always_late_is_left_alone_and_told_once() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_fails_is_left_alone_and_probed() {
+async fn an_endpoint_that_fails_is_not_asked_until_the_breaker_probes_it() {
     let (is_down, n_asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
     let (down, counted) = (Arc::clone(&is_down), Arc::clone(&n_asked));
     let site = TestSite::open(move |asked| {
@@ -358,14 +359,14 @@ async fn an_endpoint_that_fails_is_left_alone_and_probed() {
         ready(if is_down { page(503, "") } else { answer_of(&asked, 2) })
     })
     .await;
-    let cooling = Embedder::with(&declared(&site, "m"), None, None, pace()).expect("one");
+    let cooling = Embedder::with(&declared(&site, "m"), None, None, timeouts()).expect("one");
     for query in ["a", "b", "c", "d", "e"] {
         assert_eq!(cooling.query(query).await, None);
     }
     assert_eq!(n_asked.load(Ordering::Relaxed), 3, "then nothing is asked any more");
 
-    let pace = EmbeddingTimeouts { cooldown: Duration::ZERO, ..pace() };
-    let cooled = Embedder::with(&declared(&site, "m"), None, None, pace).expect("one");
+    let timeouts = EmbeddingTimeouts { cooldown: Duration::ZERO, ..timeouts() };
+    let cooled = Embedder::with(&declared(&site, "m"), None, None, timeouts).expect("one");
     for query in ["a", "b", "c"] {
         assert_eq!(cooled.query(query).await, None);
     }
@@ -386,19 +387,20 @@ async fn the_key_is_in_the_header_and_in_no_log() {
         api_key: Some(SecretValue::Credential("key".into())),
         ..declared(&site, "m")
     };
-    let embedder = Embedder::with(&declared, Some(credentials.path()), None, pace()).expect("one");
+    let embedder =
+        Embedder::with(&declared, Some(credentials.path()), None, timeouts()).expect("one");
     assert_eq!(embedder.query("a").await, None);
     let error = embedder.shared.ask(&texts(["a"])).await.expect_err("refused");
 
     assert_eq!(site.recorded()[0].header("authorization"), format!("Bearer {KEY}"));
-    let shown = format!("{} {embedder:?} {error:?} {declared:?}", log.text());
-    assert!(shown.contains("search without embeddings"), "{shown}");
-    assert!(shown.contains("wrong key: Bearer [secret]"), "{shown}");
-    assert!(!shown.contains(KEY), "{shown}");
+    let output = format!("{} {embedder:?} {error:?} {declared:?}", log.text());
+    assert!(output.contains("search without embeddings"), "{output}");
+    assert!(output.contains("wrong key: Bearer [secret]"), "{output}");
+    assert!(!output.contains(KEY), "{output}");
 }
 
 #[tokio::test]
-async fn without_a_key_none_is_sent_and_one_that_is_missing_is_told() {
+async fn without_a_key_no_header_is_sent_and_a_missing_key_is_an_error() {
     let site = good().await;
     assert!(embedder(&site).query("a").await.is_some());
     assert!(!site.recorded()[0].headers.contains_key("authorization"));
@@ -408,18 +410,18 @@ async fn without_a_key_none_is_sent_and_one_that_is_missing_is_told() {
     let error = Embedder::new(&declared, None, None).expect_err("no key");
     assert_eq!(
         chain(&error),
-        "find `search.embedding.api_key`: read `credential:key`: $CREDENTIALS_DIRECTORY is not set"
+        "the key `search.embedding.api_key` cannot be found: `credential:key` needs $CREDENTIALS_DIRECTORY, which is not set"
     );
     assert_eq!(error.code(), "SECRET_MISSING");
 }
 
 #[tokio::test]
-async fn an_embedder_that_is_dropped_gives_up_what_it_has_under_way() {
+async fn a_dropped_embedder_aborts_its_requests() {
     let site = TestSite::open(|_| pending()).await;
     let embedder = embedder(&site);
     let shared = Arc::downgrade(&embedder.shared);
     embedder.learn(texts(["a"]));
-    assert!(!embedder.tasks.is_empty());
+    assert!(embedder.tasks.n_running() > 0);
     drop(embedder);
     let gone = async {
         while shared.strong_count() > 0 {

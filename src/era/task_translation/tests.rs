@@ -90,7 +90,7 @@ fn a_method_without_a_counterpart_in_the_other_era_is_not_a_task_request() {
 }
 
 #[test]
-fn a_legacy_client_sees_how_a_task_is_doing_and_no_more() {
+fn a_legacy_client_receives_the_state_of_a_task_without_its_result() {
     for (task, expected) in [
         (
             r#"{"resultType":"complete","taskId":"t","status":"working","createdAt":"a","lastUpdatedAt":"b","ttlMs":5,"pollIntervalMs":7,"_meta":{"io.modelcontextprotocol/serverInfo":{}}}"#,
@@ -120,7 +120,7 @@ fn sorted(text: &str) -> String {
 }
 
 #[test]
-fn a_legacy_client_waits_for_a_result_that_is_polled_for() {
+fn a_legacy_client_waits_for_a_task_result_while_metamcp_polls() {
     let mut steps = Steps::of(Era::Legacy, task::RESULT);
     let working = |rest: &str| answer(&format!(r#"{{"taskId":"t","status":"working"{rest}}}"#));
     assert_eq!(steps.goes_on(&working(""), &[]), (vec![], POLL));
@@ -143,7 +143,7 @@ fn a_legacy_client_waits_for_a_result_that_is_polled_for() {
 }
 
 #[test]
-fn a_call_that_has_failed_or_was_cancelled_is_an_error_where_its_result_is_waited_for() {
+fn waiting_for_the_result_of_a_failed_or_cancelled_task_returns_an_error() {
     let ended = |rest: &str| {
         Steps::of(Era::Legacy, task::RESULT)
             .ends(&answer(&format!(r#"{{"taskId":"t","status":{rest}}}"#)))
@@ -169,7 +169,7 @@ fn a_call_that_has_failed_or_was_cancelled_is_an_error_where_its_result_is_waite
 }
 
 #[test]
-fn each_question_of_a_task_is_asked_once_however_slow_its_server_is_to_know() {
+fn each_question_of_a_task_is_asked_once_even_if_its_server_repeats_it() {
     const ASKS: &str =
         r#"{"taskId":"t","status":"input_required","pollIntervalMs":80,"inputRequests":{"KEYS"}}"#;
     let asks = |keys: &[&str]| {
@@ -195,7 +195,7 @@ fn each_question_of_a_task_is_asked_once_however_slow_its_server_is_to_know() {
 }
 
 #[test]
-fn a_legacy_client_that_cancels_is_told_what_became_of_the_task() {
+fn cancelling_a_task_returns_its_state_to_a_legacy_client() {
     let is = |status: &str| answer(&format!(r#"{{"taskId":"t","status":"{status}"}}"#));
     for (status, expected) in [("cancelled", "cancelled"), ("working", "working")] {
         let mut steps = Steps::of(Era::Legacy, task::CANCEL);
@@ -207,8 +207,8 @@ fn a_legacy_client_that_cancels_is_told_what_became_of_the_task() {
         assert_eq!(steps.ends(&is(status))["result"]["status"], expected);
     }
     for status in ["completed", "failed", "cancelled"] {
-        let told = Steps::of(Era::Legacy, task::CANCEL).ends(&is(status));
-        assert_eq!(told["error"]["code"], -32602, "{status} before");
+        let seen = Steps::of(Era::Legacy, task::CANCEL).ends(&is(status));
+        assert_eq!(seen["error"]["code"], -32602, "{status} before");
     }
     let mut steps = Steps::of(Era::Legacy, task::CANCEL);
     steps.goes_on(&is("working"), &[]);
@@ -218,10 +218,10 @@ fn a_legacy_client_that_cancels_is_told_what_became_of_the_task() {
 }
 
 #[test]
-fn a_modern_client_finds_in_a_task_that_has_ended_what_came_of_it() {
+fn a_modern_client_finds_the_result_in_an_ended_task() {
     const ENDED: &str =
         r#"{"taskId":"t","status":"STATUS","createdAt":"a","ttl":5,"pollInterval":7}"#;
-    for (status, came, expected, value) in [
+    for (status, outcome, expected, value) in [
         (
             "completed",
             answer(r#"{"content":[]}"#),
@@ -239,39 +239,39 @@ fn a_modern_client_finds_in_a_task_that_has_ended_what_came_of_it() {
         let mut steps = Steps::of(Era::Modern, task::GET);
         steps.goes_on(&answer(&ENDED.replace("STATUS", status)), &[]);
         assert_eq!(steps.method(), task::RESULT);
-        let told = steps.ends(&came)["result"].clone();
+        let seen = steps.ends(&outcome)["result"].clone();
         let name = if expected == "failed" { "error" } else { "result" };
-        assert_eq!((&told["status"], told[name].to_string()), (&expected.into(), sorted(value)));
+        assert_eq!((&seen["status"], seen[name].to_string()), (&expected.into(), sorted(value)));
         assert_eq!(
-            (&told["resultType"], &told["ttlMs"], &told["pollIntervalMs"], &told["ttl"]),
+            (&seen["resultType"], &seen["ttlMs"], &seen["pollIntervalMs"], &seen["ttl"]),
             (&"complete".into(), &5.into(), &7.into(), &Value::Null)
         );
     }
 }
 
 #[test]
-fn a_modern_client_finds_in_a_task_that_goes_on_how_it_is_doing() {
+fn a_modern_client_finds_the_state_of_a_running_task() {
     for (status, has_questions) in
         [("working", false), ("cancelled", false), ("input_required", true)]
     {
         let doing = answer(&format!(r#"{{"taskId":"t","status":"{status}","statusMessage":"m"}}"#));
-        let told = Steps::of(Era::Modern, task::GET).ends(&doing)["result"].clone();
-        assert_eq!((&told["status"], &told["statusMessage"]), (&status.into(), &"m".into()));
-        assert_eq!((&told["ttlMs"], &told["resultType"]), (&Value::Null, &"complete".into()));
-        assert_eq!(told.get("inputRequests").is_some(), has_questions);
-        assert_eq!(told["_meta"][SERVER_INFO]["name"], "s");
+        let seen = Steps::of(Era::Modern, task::GET).ends(&doing)["result"].clone();
+        assert_eq!((&seen["status"], &seen["statusMessage"]), (&status.into(), &"m".into()));
+        assert_eq!((&seen["ttlMs"], &seen["resultType"]), (&Value::Null, &"complete".into()));
+        assert_eq!(seen.get("inputRequests").is_some(), has_questions);
+        assert_eq!(seen["_meta"][SERVER_INFO]["name"], "s");
     }
     assert_eq!(Steps::of(Era::Modern, task::GET).ends(&error(-32602))["error"]["code"], -32602);
 }
 
 #[test]
-fn a_modern_client_gets_an_acknowledgement_for_every_task_that_is_known() {
+fn a_modern_client_gets_an_acknowledgement_for_every_known_task() {
     let known = answer(r#"{"taskId":"t","status":"working"}"#);
     let mut updating = Steps::of(Era::Modern, task::UPDATE);
     assert_eq!(updating.method(), task::GET);
-    for told in [updating.ends(&known), Steps::of(Era::Modern, task::CANCEL).ends(&known)] {
+    for seen in [updating.ends(&known), Steps::of(Era::Modern, task::CANCEL).ends(&known)] {
         assert_eq!(
-            told["result"],
+            seen["result"],
             json!({ "resultType": "complete", "_meta": { SERVER_INFO: { "name": "s" } } })
         );
     }
@@ -290,7 +290,7 @@ fn a_modern_client_gets_an_acknowledgement_for_every_task_that_is_known() {
 }
 
 #[test]
-fn a_call_that_has_become_a_task_is_told_in_the_words_of_the_clients_era() {
+fn a_created_task_is_reported_in_the_form_of_the_clients_era() {
     let created = r#"{"resultType":"task","taskId":"t","status":"working","ttlMs":5,"pollIntervalMs":7,"_meta":{"x":1}}"#;
     let result = ObjectMembers::read(created).expect("an object");
     assert_eq!(
@@ -299,11 +299,11 @@ fn a_call_that_has_become_a_task_is_told_in_the_words_of_the_clients_era() {
             r#"{"task":{"taskId":"t","status":"working","ttl":5,"pollInterval":7},"_meta":{"x":1}}"#
         )
     );
-    let told = |text| for_legacy(&answer(text), method::TOOLS_CALL, TaskSupport::Optional);
-    assert!(matches!(told(created), TranslatedResult::Task(_)));
+    let seen = |text| for_legacy(&answer(text), method::TOOLS_CALL, TaskSupport::Optional);
+    assert!(matches!(seen(created), TranslatedResult::Task(_)));
     let direct = r#"{"resultType":"complete","content":[]}"#;
     assert_eq!(legacy_created(&ObjectMembers::read(direct).expect("an object")), None);
-    assert!(matches!(told(direct), TranslatedResult::Final(_)));
+    assert!(matches!(seen(direct), TranslatedResult::Final(_)));
 
     assert_eq!(
         modern_created(r#"{"task":{"taskId":"t","status":"working","ttl":5},"_meta":{"x":1}}"#)
@@ -314,7 +314,7 @@ fn a_call_that_has_become_a_task_is_told_in_the_words_of_the_clients_era() {
 }
 
 #[test]
-fn a_call_without_a_word_of_tasks_is_all_else_that_it_was() {
+fn removing_tasks_from_a_call_changes_nothing_else() {
     let without = |text: &str| {
         let call = Message::parse(text.to_owned().into()).expect("a message");
         String::from_utf8_lossy(without_tasks(call).bytes()).into_owned()

@@ -17,7 +17,7 @@ fn table(max: usize, reserve: usize) -> Arc<Evictables> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_one_left_idle_for_the_longest_makes_room() {
+async fn the_longest_idle_place_is_evicted() {
     let table = table(3, 0);
     let mut taken = Vec::new();
     for _ in 0..3 {
@@ -36,7 +36,7 @@ async fn the_one_left_idle_for_the_longest_makes_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_proved_nothing_goes_first_but_not_in_its_first_moments() {
+async fn an_unproven_place_is_evicted_first_after_its_grace_period() {
     let table = table(2, 0);
     let proven = table.admit(of(1)).expect("there is room");
     proven.trust();
@@ -53,7 +53,7 @@ async fn one_that_proved_nothing_goes_first_but_not_in_its_first_moments() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_largest_account_makes_room_and_displaces_no_other() {
+async fn a_newcomer_of_the_largest_account_evicts_only_its_own_places() {
     let table = table(4, 0);
     let small = table.admit(of(2)).expect("there is room");
     time::advance(SECOND).await;
@@ -68,7 +68,7 @@ async fn the_largest_account_makes_room_and_displaces_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_all_is_in_use_the_reserve_is_for_small_accounts_and_probation_for_the_rest() {
+async fn while_all_places_are_in_use_small_accounts_get_the_reserve_and_others_probation() {
     let table = table(4, 1);
     let busy: Vec<_> = (0..4).filter_map(|_| table.admit(of(1)).map(Arc::new)).collect();
     let mut running: Vec<_> = busy.iter().map(|permit| permit.run()).collect();
@@ -96,7 +96,7 @@ proptest! {
     /// In any order of events, the bound holds and free room is never refused. No place in use is
     /// evicted, and an account below its share loses no place to a larger one.
     #[test]
-    fn room_is_made_by_the_largest_holder_alone(
+    fn only_the_largest_holder_loses_places(
         max in 1_usize..6,
         reserve in 0_usize..3,
         steps in prop::collection::vec((0_u8..5, 0_u32..3, any::<prop::sample::Index>()), 0..80),

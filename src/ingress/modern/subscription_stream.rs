@@ -17,41 +17,41 @@ use crate::{
 
 /// An open subscription with its source of messages.
 pub(in super::super) struct ListenRequest {
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     /// The id of the request in the client's spelling.
     id: String,
     stage: Stage,
     reader: OutboxReader,
     /// The messages that must precede all others.
-    first: VecDeque<Bytes>,
+    queued: VecDeque<Bytes>,
     /// The session that lasts as long as the stream.
     listener: EphemeralSession,
 }
 
 enum Stage {
     /// The servers are being informed.
-    Settling(BoxFuture<'static, SubscriptionFilter>),
+    Subscribing(BoxFuture<'static, SubscriptionFilter>),
     /// The client has received the acknowledgement.
     Open(SubscriptionFilter),
     Closed,
 }
 
-/// Opens the stream of a client that subscribes to `asked`.
+/// Opens the stream of a client that subscribes to `filter`.
 pub(super) fn open(
-    edge: Arc<IngressContext>,
+    context: Arc<IngressContext>,
     view: &View,
-    asked: SubscriptionFilter,
+    filter: SubscriptionFilter,
     request: &Message,
 ) -> Result<Response, IngressError> {
-    let listening = ListenRequest::new(Arc::clone(&edge), view, asked, request);
-    let permit = edge.stream_permit(listening.listener.session().holder())?;
+    let listening = ListenRequest::new(Arc::clone(&context), view, filter, request);
+    let permit = context.stream_permit(listening.listener.session().holder())?;
     // A proxy may hold back the head until data follows.
     let opened = (Some(ByteChunks::from(sse::KEEP_ALIVE)), permit, listening);
-    let pieces = stream::unfold(opened, |(first, permit, mut listening)| async move {
-        if let Some(first) = first {
-            return Some((first, (None, permit, listening)));
+    let pieces = stream::unfold(opened, |(queued, permit, mut listening)| async move {
+        if let Some(queued) = queued {
+            return Some((queued, (None, permit, listening)));
         }
-        let silence = listening.edge.views.config().listen.keep_alive;
+        let silence = listening.context.views.config().listen.keep_alive;
         let next = tokio::select! {
             next = time::timeout(silence, listening.next()) => next,
             () = permit.evicted(), if !listening.is_ending() => Ok(listening.end()),
@@ -70,32 +70,32 @@ pub(super) fn open(
 }
 
 impl ListenRequest {
-    /// Starts a subscription to `asked`.
+    /// Starts a subscription to `filter`.
     pub(in super::super) fn new(
-        edge: Arc<IngressContext>,
+        context: Arc<IngressContext>,
         view: &View,
-        asked: SubscriptionFilter,
+        filter: SubscriptionFilter,
         request: &Message,
     ) -> Self {
-        let listener = edge.views.listen(view);
+        let listener = context.views.listen(view);
         // Nothing is missed from now on; earlier events follow the acknowledgement.
         let reader = listener.session().read(None);
         let id = request.part(MessagePart::Id).unwrap_or("null").to_owned();
         let (views, view, session) =
-            (Arc::clone(&edge.views), view.clone(), Arc::clone(listener.session()));
-        let settling =
-            Box::pin(async move { views.accept_subscription(&view, &session, &asked).await });
-        let stage = Stage::Settling(settling);
-        Self { edge, id, stage, reader, first: VecDeque::new(), listener }
+            (Arc::clone(&context.views), view.clone(), Arc::clone(listener.session()));
+        let subscribing =
+            Box::pin(async move { views.accept_subscription(&view, &session, &filter).await });
+        let stage = Stage::Subscribing(subscribing);
+        Self { context, id, stage, reader, queued: VecDeque::new(), listener }
     }
 
     /// Returns the next message for the client; `None` ends the stream. Cancel safe. The next call
     /// continues.
     pub(in super::super) async fn next(&mut self) -> Option<Bytes> {
-        if let Some(first) = self.first.pop_front() {
-            return Some(first);
+        if let Some(queued) = self.queued.pop_front() {
+            return Some(queued);
         }
-        let stop = self.edge.stop.clone();
+        let stop = self.context.stop.clone();
         let is_open = !self.is_ending();
         tokio::select! {
             next = self.advance() => next,
@@ -112,21 +112,21 @@ impl ListenRequest {
     async fn advance(&mut self) -> Option<Bytes> {
         loop {
             match &mut self.stage {
-                Stage::Settling(settling) => {
-                    let honoured = settling.await;
-                    let first = client_subscription::acknowledged(&self.id, &honoured);
-                    self.stage = Stage::Open(honoured);
-                    return Some(first);
+                Stage::Subscribing(subscribing) => {
+                    let filter = subscribing.await;
+                    let queued = client_subscription::acknowledged(&self.id, &filter);
+                    self.stage = Stage::Open(filter);
+                    return Some(queued);
                 }
-                Stage::Open(honoured) => match self.reader.next().await {
+                Stage::Open(filter) => match self.reader.next().await {
                     OutboxItem::Event(_, bytes) => {
                         let message = Message::parse_own(bytes).ok();
-                        if let Some(message) = message.filter(|message| honoured.matches(message)) {
+                        if let Some(message) = message.filter(|message| filter.matches(message)) {
                             return Some(client_subscription::tagged(&message, &self.id));
                         }
                     }
                     OutboxItem::Closed => return self.end(),
-                    OutboxItem::Overtaken => {
+                    OutboxItem::Overflow => {
                         tracing::warn!(
                             "subscription closed: the client does not read its messages as fast as they arrive"
                         );
@@ -142,13 +142,13 @@ impl ListenRequest {
     /// one first. Source: MCP 2026-07-28, "Subscriptions".
     fn end(&mut self) -> Option<Bytes> {
         let stage = std::mem::replace(&mut self.stage, Stage::Closed);
-        self.first.push_back(client_subscription::ended(&self.id));
-        if let Stage::Settling(_) = stage {
-            self.first.push_front(client_subscription::acknowledged(
+        self.queued.push_back(client_subscription::ended(&self.id));
+        if let Stage::Subscribing(_) = stage {
+            self.queued.push_front(client_subscription::acknowledged(
                 &self.id,
                 &SubscriptionFilter::default(),
             ));
         }
-        self.first.pop_front()
+        self.queued.pop_front()
     }
 }

@@ -22,11 +22,11 @@ fn request(method: &str, params: &str) -> Message {
 }
 
 #[test]
-fn a_message_says_of_which_era_it_is_or_its_headers_do() {
+fn the_era_of_a_request_follows_from_its_body_and_headers() {
     let modern = format!("{{{META}}}");
     let version = |version| (VERSION_HEADER, version);
     let method = (parameter_headers::METHOD, "tools/list");
-    for (told, asked, params, expected) in [
+    for (sent, method_name, params, expected) in [
         (vec![], "tools/list", "{}", false),
         (vec![version("2025-11-25")], "tools/list", "{}", false),
         (vec![version("2025-11-25"), method], "tools/list", "{}", false),
@@ -40,33 +40,37 @@ fn a_message_says_of_which_era_it_is_or_its_headers_do() {
         (vec![version("2025-06-18")], "initialize", &modern, false),
         (vec![version("2026-07-28")], "initialize", &modern, true),
     ] {
-        let found = is_modern(&headers(&told), &request(asked, params));
-        assert_eq!(found, expected, "{told:?} {asked} {params}");
+        let found = is_modern(&headers(&sent), &request(method_name, params));
+        assert_eq!(found, expected, "{sent:?} {method_name} {params}");
     }
 }
 
 /// Returns a short name of the defect of a request.
-fn fault(told: &[(&'static str, &str)], asked: &str, params: &str) -> String {
-    match check_headers(&headers(told), &request(asked, params)) {
+fn fault(sent: &[(&'static str, &str)], method_name: &str, params: &str) -> String {
+    match check_headers(&headers(sent), &request(method_name, params)) {
         Ok(()) => "none".to_owned(),
-        Err(IngressError::Header(HeaderMismatch::Missing(header))) => format!("no {header}"),
-        Err(IngressError::Header(HeaderMismatch::Unreadable(header))) => format!("bad {header}"),
-        Err(IngressError::Header(HeaderMismatch::Differs { header, .. })) => {
+        Err(IngressError::HeaderMismatch(HeaderMismatch::Missing(header))) => {
+            format!("no {header}")
+        }
+        Err(IngressError::HeaderMismatch(HeaderMismatch::Unreadable(header))) => {
+            format!("bad {header}")
+        }
+        Err(IngressError::HeaderMismatch(HeaderMismatch::Differs { header, .. })) => {
             format!("other {header}")
         }
-        Err(IngressError::Version(version)) => format!("version {version}"),
+        Err(IngressError::UnsupportedVersion(version)) => format!("version {version}"),
         Err(other) => other.to_string(),
     }
 }
 
 #[test]
-fn headers_say_what_the_body_says() {
+fn a_request_whose_headers_contradict_its_body_is_refused() {
     let modern = format!("{{{META}}}");
     let named = |name: &str| format!(r#"{{"name":{},{META}}}"#, json!(name));
     let version = (VERSION_HEADER, "2026-07-28");
     let method = |method| (parameter_headers::METHOD, method);
     let name = |name| (parameter_headers::NAME, name);
-    for (told, asked, params, expected) in [
+    for (sent, method_name, params, expected) in [
         (vec![version, method("tools/list")], "tools/list", modern.clone(), "none"),
         (vec![method("tools/list")], "tools/list", modern.clone(), "no mcp-protocol-version"),
         (
@@ -103,12 +107,12 @@ fn headers_say_what_the_body_says() {
             "other mcp-name",
         ),
     ] {
-        assert_eq!(fault(&told, asked, &params), expected, "{told:?} {asked} {params}");
+        assert_eq!(fault(&sent, method_name, &params), expected, "{sent:?} {method_name} {params}");
     }
 }
 
 #[test]
-fn the_status_tells_which_error_an_answer_is() {
+fn the_http_status_reflects_the_kind_of_error() {
     let error = |code: i64| format!(r#"{{"id":1,"error":{{"code":{code}}},"jsonrpc":"2.0"}}"#);
     for (answer, status) in [
         (error(-32601), 404),

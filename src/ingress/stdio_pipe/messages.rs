@@ -6,13 +6,13 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::{Service, Source};
+use super::{MessageSource, PipeService};
 use crate::{
     compute_pool::read_in_place,
     config::defaults,
     era::client_subscription::SubscriptionFilter,
     ingress::{
-        concurrent_requests,
+        concurrent_requests::ConcurrentEvent,
         error::{IngressError, quoted_input},
         legacy,
         modern::{self, subscription_stream::ListenRequest},
@@ -30,14 +30,14 @@ use crate::{
     session::Session,
 };
 
-impl Service {
-    pub(super) fn take(&mut self, line: MeteredLine) {
-        self.n_taken += 1;
+impl PipeService {
+    pub(super) fn handle_line(&mut self, line: MeteredLine) {
+        self.n_read += 1;
         match line {
-            MeteredLine::Whole(bytes) if Batch::is_batch(&bytes) => self.take_batch(&bytes),
+            MeteredLine::Whole(bytes) if Batch::is_batch(&bytes) => self.handle_batch(&bytes),
             MeteredLine::Whole(bytes) => match read_in_place(bytes.len(), || Message::parse(bytes))
             {
-                Ok(message) => self.take_message(message),
+                Ok(message) => self.handle_message(message),
                 Err(error) => self.refuse(&error.into(), None),
             },
             MeteredLine::Oversized(line) => {
@@ -49,11 +49,11 @@ impl Service {
         }
     }
 
-    fn take_message(&mut self, message: Message) {
-        match message.shape() {
+    fn handle_message(&mut self, message: Message) {
+        match message.kind() {
             MessageKind::Request if self.waiting.len() >= defaults::PIPE_REQUESTS_MAX => {
                 let era = if version_of(&message).is_some() { Era::Modern } else { Era::Legacy };
-                self.unsent.push(too_many(message.part(MessagePart::Id), era));
+                self.unsent.push(queue_full(message.part(MessagePart::Id), era));
             }
             MessageKind::Request => {
                 self.waiting.push_back(message);
@@ -73,10 +73,10 @@ impl Service {
         }
     }
 
-    fn take_batch(&mut self, bytes: &Bytes) {
+    fn handle_batch(&mut self, bytes: &Bytes) {
         let version = self.session.version().unwrap_or(version::ASSUMED);
         if !version::has_batches(version) {
-            return self.refuse(&IngressError::NoBatches(version.to_owned()), None);
+            return self.refuse(&IngressError::BatchUnsupported(version.to_owned()), None);
         }
         let reading = || Batch::parse(bytes, defaults::BATCH_MESSAGES_MAX);
         let batch = match read_in_place(bytes.len(), reading) {
@@ -84,11 +84,11 @@ impl Service {
             Err(error) => return self.refuse(&error.into(), None),
         };
         if self.n_running() >= defaults::PIPE_REQUESTS_MAX {
-            return self.unsent.push(too_many(None, Era::Legacy));
+            return self.unsent.push(queue_full(None, Era::Legacy));
         }
-        let (edge, accepts) = (Arc::clone(&self.edge), on_pipe());
-        let replies = legacy::several(edge, &self.view, batch, &self.session, accepts);
-        self.sources.push(Source::Batch(Box::new(replies)).turn());
+        let (context, accepts) = (Arc::clone(&self.context), AcceptedForms::events_only());
+        let replies = legacy::start_batch(context, &self.view, batch, &self.session, accepts);
+        self.sources.push(MessageSource::Batch(Box::new(replies)).turn());
     }
 
     fn refuse(&mut self, error: &IngressError, id: Option<&str>) {
@@ -106,17 +106,16 @@ impl Service {
 
     fn start(&mut self, request: Message) {
         let is_handshake = request.method() == Some(method::INITIALIZE);
-        let asked = if is_handshake { None } else { version_of(&request) };
-        if let Some(asked) = asked {
+        if let Some(requested) = version_of(&request).filter(|_| !is_handshake) {
             let id = request.part(MessagePart::Id).map(str::to_owned);
-            if let Err(error) = self.start_modern(request, &asked) {
+            if let Err(error) = self.start_modern(request, &requested) {
                 self.refuse(&error, id.as_deref());
             }
             return;
         }
         // A pipe has one session: a second handshake changes nothing.
         if is_handshake && self.session.id().is_none() {
-            self.session = legacy::open(&self.edge, &self.view, &request, self.holder);
+            self.session = legacy::open_session(&self.context, &self.view, &request, self.holder);
             self.reader = Some(self.session.read(None));
         }
         let session = Arc::clone(&self.session);
@@ -124,42 +123,48 @@ impl Service {
     }
 
     /// Starts a request of the modern era, which is self-contained.
-    fn start_modern(&mut self, request: Message, asked: &str) -> Result<(), IngressError> {
-        modern::served(Some(asked))?;
-        let introduction = ClientMeta::read(&request)?;
+    fn start_modern(&mut self, request: Message, requested: &str) -> Result<(), IngressError> {
+        modern::check_version(Some(requested))?;
+        let client_meta = ClientMeta::read(&request)?;
         if request.method() == Some(method::SUBSCRIPTIONS_LISTEN) {
             let filter = SubscriptionFilter::read(&request)?;
             let id = request.part(MessagePart::Id).unwrap_or("null");
             let cancelled = CancellationToken::new();
             self.cancellers.push((id.into(), cancelled.clone()));
             let listening =
-                ListenRequest::new(Arc::clone(&self.edge), &self.view, filter, &request);
-            self.sources.push(Source::Listening(Box::new(listening), cancelled).turn());
+                ListenRequest::new(Arc::clone(&self.context), &self.view, filter, &request);
+            self.sources.push(MessageSource::Listening(Box::new(listening), cancelled).turn());
             return Ok(());
         }
-        let session = Session::of_request(self.view.scope(), introduction, self.holder);
+        let session = Session::of_request(self.view.scope(), client_meta, self.holder);
         self.run_request(request, &session);
         Ok(())
     }
 
     fn run_request(&mut self, request: Message, session: &Arc<Session>) {
-        let edge = Arc::clone(&self.edge);
-        let reply = Box::new(legacy::reply(edge, &self.view, request, session, on_pipe()));
+        let context = Arc::clone(&self.context);
+        let reply = Box::new(legacy::start_request(
+            context,
+            &self.view,
+            request,
+            session,
+            AcceptedForms::events_only(),
+        ));
         self.cancellers.push((reply.id().into(), reply.canceller()));
         self.running.push(reply);
     }
 
-    pub(super) fn answered(&mut self, next: concurrent_requests::ConcurrentEvent) {
+    pub(super) fn handle_event(&mut self, next: ConcurrentEvent) {
         match next {
-            concurrent_requests::ConcurrentEvent::Aside(message) => self.unsent.push(message),
-            concurrent_requests::ConcurrentEvent::Answer { id, message } => {
-                self.forget(&id);
+            ConcurrentEvent::Message(message) => self.unsent.push(message),
+            ConcurrentEvent::Answer { id, message } => {
+                self.remove_canceller(&id);
                 self.unsent.push(message);
             }
         }
     }
 
-    fn forget(&mut self, id: &str) {
+    fn remove_canceller(&mut self, id: &str) {
         if let Some(at) = self.cancellers.iter().position(|(known, _)| **known == *id) {
             self.cancellers.swap_remove(at);
         }
@@ -169,11 +174,11 @@ impl Service {
     fn cancel(&mut self, id: &str) {
         let n_waiting = self.waiting.len();
         self.waiting.retain(|request| request.part(MessagePart::Id) != Some(id));
-        let mut meant = self.cancellers.iter().filter(|(known, _)| **known == *id);
-        match (meant.next(), meant.next()) {
+        let mut matching = self.cancellers.iter().filter(|(known, _)| **known == *id);
+        match (matching.next(), matching.next()) {
             (Some((_, canceller)), None) => {
                 canceller.cancel();
-                self.forget(id);
+                self.remove_canceller(id);
             }
             // The request may be in a batch.
             (None, None) if self.waiting.len() < n_waiting || self.session.cancel(id) => {}
@@ -187,22 +192,15 @@ impl Service {
 
     pub(super) fn deliver_next(&mut self) {
         self.delivering = self.undelivered.pop_front().map(|message| {
-            let (edge, view, session) =
-                (Arc::clone(&self.edge), self.view.clone(), Arc::clone(&self.session));
-            let delivering: BoxFuture<'static, ()> = Box::pin(async move {
-                legacy::deliver(&edge, &view, &message, &session).await;
-            });
-            delivering
+            let (context, view, session) =
+                (Arc::clone(&self.context), self.view.clone(), Arc::clone(&self.session));
+            Box::pin(async move { legacy::deliver(&context, &view, &message, &session).await })
+                as BoxFuture<'static, ()>
         });
     }
 }
 
-/// Returns the forms for a pipe, which carries every message once.
-fn on_pipe() -> AcceptedForms {
-    AcceptedForms { events: true, ..AcceptedForms::default() }
-}
-
-fn too_many(id: Option<&str>, era: Era) -> Bytes {
+fn queue_full(id: Option<&str>, era: Era) -> Bytes {
     let text =
         format!("{} requests of this client are waiting already", defaults::PIPE_REQUESTS_MAX);
     RpcError::new(INTERNAL_ERROR, "CLIENT_TOO_SLOW", text)

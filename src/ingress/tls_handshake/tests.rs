@@ -26,14 +26,14 @@ async fn connection() -> (TcpStream, TcpStream) {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_finish_the_handshake_in_time_is_disconnected() {
     let identity = identity();
-    for said in [&b""[..], b"\x16\x03\x01", b"POST"] {
+    for sent in [&b""[..], b"\x16\x03\x01", b"POST"] {
         let (mut client, server) = connection().await;
-        client.write_all(said).await.expect("written");
+        client.write_all(sent).await.expect("written");
         let began = Instant::now();
 
-        let shaken = shake_hands(server, &identity, Duration::from_secs(30)).await;
+        let outcome = shake_hands(server, &identity, Duration::from_secs(30)).await;
 
-        assert!(matches!(shaken, Err(AcceptError::Late)), "{said:?}: {shaken:?}");
+        assert!(matches!(outcome, Err(AcceptError::Timeout)), "{sent:?}: {outcome:?}");
         assert!(began.elapsed() >= defaults::HANDSHAKE_TIMEOUT);
     }
 }
@@ -42,12 +42,12 @@ async fn a_client_that_does_not_finish_the_handshake_in_time_is_disconnected() {
 async fn a_connection_that_is_neither_tls_nor_http_is_refused() {
     let (mut client, server) = connection().await;
     client.write_all(b"\x00\x01\x02\x03\x04\x05").await.expect("written");
-    let shaken = shake_hands(server, &identity(), Duration::from_secs(30)).await;
-    assert!(matches!(shaken, Err(AcceptError::Failed(_))), "{shaken:?}");
+    let outcome = shake_hands(server, &identity(), Duration::from_secs(30)).await;
+    assert!(matches!(outcome, Err(AcceptError::Failed(_))), "{outcome:?}");
 }
 
 #[tokio::test]
-async fn plain_http_gets_its_answer_before_all_of_it_has_come() {
+async fn plain_http_is_answered_before_its_body_is_complete() {
     let (mut client, server) = connection().await;
     client.write_all(b"POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n").await.expect("written");
     let identity = identity();
@@ -56,8 +56,8 @@ async fn plain_http_gets_its_answer_before_all_of_it_has_come() {
         client.read_to_end(&mut answer).await.expect("an end");
         answer
     };
-    let (shaken, answer) =
+    let (outcome, answer) =
         tokio::join!(shake_hands(server, &identity, Duration::from_secs(30)), asking);
-    assert!(matches!(shaken, Err(AcceptError::PlainHttp)), "{shaken:?}");
+    assert!(matches!(outcome, Err(AcceptError::PlainHttp)), "{outcome:?}");
     assert_eq!(answer, PLAIN_HTTP);
 }

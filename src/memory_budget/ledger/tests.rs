@@ -3,27 +3,28 @@ use proptest::prelude::*;
 use super::*;
 
 impl AccountLedger<u32> {
-    /// Queues an asker and returns the decisions.
+    /// Queues an waiter and returns the decisions.
     fn ask(
         &mut self,
-        asker: u32,
+        waiter: u32,
         account: Option<Account>,
         wanted: usize,
         holds: usize,
     ) -> Vec<LedgerDecision<u32>> {
-        self.wait(asker, account, wanted, holds).1
+        self.wait(waiter, account, wanted, holds).1
     }
 }
 
 #[test]
-fn bytes_are_granted_in_the_order_of_the_askers() {
+fn bytes_are_granted_in_the_order_of_requests() {
     let mut ledger = AccountLedger::new(10);
     assert!(ledger.take(None, 8) && !ledger.take(None, 3));
     assert_eq!(ledger.ask(1, None, 5, 0), []);
-    assert_eq!(ledger.ask(2, None, 2, 0), [], "it does not overtake the one before it");
+    assert_eq!(ledger.ask(2, None, 2, 0), [], "it does not overtake the first one");
     assert_eq!(ledger.free(None, 3), [LedgerDecision::Granted(1, None, 5)]);
     assert_eq!(ledger.free(None, 5), [LedgerDecision::Granted(2, None, 2)]);
-    assert_eq!(ledger.figures(), (7, 10, 10, 0));
+    let usage = MemoryUsage { used_bytes: 7, peak_bytes: 10, max_bytes: 10, refused: 0 };
+    assert_eq!(ledger.usage(), usage);
 }
 
 #[test]
@@ -35,7 +36,7 @@ fn more_than_the_whole_budget_is_refused_at_once() {
 }
 
 #[test]
-fn the_newest_is_refused_where_only_askers_hold_bytes() {
+fn the_newest_waiter_is_refused_if_waiters_hold_all_bytes() {
     let mut ledger = AccountLedger::new(10);
     assert!(ledger.take(None, 10));
     assert_eq!(ledger.ask(1, None, 5, 4), []);
@@ -54,7 +55,7 @@ fn a_smaller_budget_refuses_what_does_not_fit_any_more() {
 }
 
 #[test]
-fn an_asker_that_has_gone_holds_up_none_behind_it() {
+fn a_withdrawn_waiter_does_not_block_the_queue() {
     let mut ledger = AccountLedger::new(10);
     assert!(ledger.take(None, 10));
     let (first, _) = ledger.wait(1, None, 10, 0);
@@ -70,13 +71,13 @@ const GREEDY: Option<Account> = Some(Account::User(1));
 const MODEST: Option<Account> = Some(Account::User(2));
 
 #[test]
-fn an_account_that_has_much_leaves_a_part_to_those_that_have_little() {
+fn a_large_account_leaves_a_part_of_the_budget_to_small_ones() {
     let mut ledger = AccountLedger::<u32>::new(100);
     assert!(ledger.take(GREEDY, 75) && !ledger.take(GREEDY, 1), "a quarter is kept");
     assert!(ledger.take(MODEST, 10) && ledger.take(None, 5) && ledger.take(MODEST, 10));
     assert!(!ledger.take(MODEST, 1), "all is used up");
     drop(ledger.free(GREEDY, 60));
-    assert!(ledger.take(MODEST, 35), "what is free is for everybody");
+    assert!(ledger.take(MODEST, 35), "free bytes are for all accounts");
     drop(ledger.free(MODEST, 55));
     assert_eq!((ledger.share(Account::User(1)), ledger.shares.len()), (15, 1));
 }
@@ -87,7 +88,7 @@ fn a_waiter_of_an_account_with_a_large_share_does_not_delay_other_accounts() {
     assert!(ledger.take(GREEDY, 70));
     assert_eq!(ledger.ask(5, GREEDY, 40, 0), [], "there would be no room without others either");
     assert_eq!(ledger.ask(6, MODEST, 20, 0), [LedgerDecision::Granted(6, MODEST, 20)]);
-    assert_eq!(ledger.ask(7, GREEDY, 1, 0), [], "it does not overtake one of its account");
+    assert_eq!(ledger.ask(7, GREEDY, 1, 0), [], "it does not overtake a waiter of its account");
     assert_eq!(ledger.ask(8, None, 5, 0), [LedgerDecision::Granted(8, None, 5)]);
     drop(ledger.free(None, 5));
     drop(ledger.free(MODEST, 20));
@@ -99,7 +100,7 @@ fn a_waiter_of_an_account_with_a_large_share_does_not_delay_other_accounts() {
     assert_eq!(ledger.ask(1, GREEDY, 10, 0), []);
     assert_eq!(ledger.ask(2, MODEST, 20, 0), [LedgerDecision::Granted(2, MODEST, 20)]);
     assert_eq!(ledger.ask(3, MODEST, 20, 0), [], "there is no room for it");
-    assert_eq!(ledger.ask(4, MODEST, 5, 0), [], "it does not overtake one that waits for room");
+    assert_eq!(ledger.ask(4, MODEST, 5, 0), [], "it does not overtake a waiter that needs room");
     assert_eq!(
         ledger.free(MODEST, 20),
         [LedgerDecision::Granted(3, MODEST, 20), LedgerDecision::Granted(4, MODEST, 5)]
@@ -139,7 +140,7 @@ proptest! {
     /// Parties that hold bytes and wait for more never deadlock: while one waits, another that does
     /// not wait holds bytes. When those are given back, all waits end.
     #[test]
-    fn whatever_parties_do_no_wait_is_for_ever_and_all_is_given_back(
+    fn no_sequence_of_requests_deadlocks_or_leaks_bytes(
         steps in prop::collection::vec((0..6_usize, step()), 0..80)
     ) {
         let mut ledger = AccountLedger::<u32>::new(100);
@@ -147,7 +148,7 @@ proptest! {
         let mut waits = [false; 6];
         let drive = |steps: &[(usize, Step)], ledger: &mut AccountLedger<u32>, held: &mut [usize; 6], waits: &mut [bool; 6]| {
             for (party, step) in steps {
-                let asker = u32::try_from(*party).expect("small");
+                let waiter = u32::try_from(*party).expect("small");
                 // Two parties share each account, and two have none.
                 let account = [None, GREEDY, MODEST][*party % 3];
                 let decisions = match step {
@@ -162,18 +163,18 @@ proptest! {
                     }
                     Step::Wait(wanted) => {
                         waits[*party] = true;
-                        ledger.ask(asker, account, *wanted, held[*party])
+                        ledger.ask(waiter, account, *wanted, held[*party])
                     }
                     Step::GiveBack => ledger.free(account, std::mem::take(&mut held[*party])),
                 };
                 for decision in decisions {
-                    let (asker, granted) = match decision {
-                        LedgerDecision::Granted(asker, _, n_bytes) => (asker, n_bytes),
-                        LedgerDecision::Refused(asker, ..) => (asker, 0),
+                    let (waiter, granted) = match decision {
+                        LedgerDecision::Granted(waiter, _, n_bytes) => (waiter, n_bytes),
+                        LedgerDecision::Refused(waiter, ..) => (waiter, 0),
                     };
-                    let asker = usize::try_from(asker).expect("small");
-                    waits[asker] = false;
-                    held[asker] += granted;
+                    let waiter = usize::try_from(waiter).expect("small");
+                    waits[waiter] = false;
+                    held[waiter] += granted;
                 }
             }
         };
@@ -183,7 +184,7 @@ proptest! {
             prop_assert!(ledger.peak >= ledger.used);
             prop_assert_eq!(ledger.share(Account::User(1)), held[1] + held[4]);
             let free: usize = held.iter().zip(waits).filter(|(_, waits)| !waits).map(|(held, _)| held).sum();
-            prop_assert!(!waits.contains(&true) || free > 0, "somebody can give bytes back");
+            prop_assert!(!waits.contains(&true) || free > 0, "a party can give bytes back");
         }
         for _ in 0..6 {
             let all: Vec<_> = (0..6).map(|party| (party, Step::GiveBack)).collect();

@@ -11,7 +11,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
     /// A required field is missing.
-    #[error("`{}` without `{field}`", .tool.name())]
+    #[error("argument `{field}` of `{}` is missing", .tool.name())]
     Missing {
         /// The tool.
         tool: MetaTool,
@@ -27,13 +27,13 @@ pub enum ArgumentError {
         tool: MetaTool,
         /// The field.
         field: String,
-        /// The field that may be meant.
+        /// The most similar field, or its synonym.
         meant: Option<String>,
         /// All fields that the tool has.
         known: Vec<String>,
     },
     /// A field has an unusable value.
-    #[error("`{field}` of `{}` cannot be used: {problem}", .tool.name())]
+    #[error("argument `{field}` of `{}` is invalid: {problem}", .tool.name())]
     Wrong {
         /// The tool.
         tool: MetaTool,
@@ -45,7 +45,7 @@ pub enum ArgumentError {
         meaning: String,
     },
     /// A field occurs twice.
-    #[error("`{}` with `{field}` twice", .tool.name())]
+    #[error("argument `{field}` of `{}` occurs twice", .tool.name())]
     Twice {
         /// The tool.
         tool: MetaTool,
@@ -69,17 +69,19 @@ impl ArgumentError {
         }
     }
 
-    /// Returns what the caller can do about it.
+    /// Returns the remedy for the caller.
     pub fn hint(&self) -> String {
         match self {
             Self::Missing { field, meaning, .. } => format!("Add `{field}`: {meaning}"),
             Self::Unknown { meant: Some(meant), .. } => format!("Did you mean `{meant}`?"),
-            Self::Unknown { known, .. } if known.is_empty() => "It takes none.".to_owned(),
-            Self::Unknown { known, .. } => format!("It takes `{}`.", known.join("`, `")),
-            Self::Wrong { field, meaning, .. } => format!("`{field}` is this: {meaning}"),
-            Self::Twice { field, .. } => format!("Send one `{field}`."),
+            Self::Unknown { known, .. } if known.is_empty() => {
+                "The tool takes no arguments.".to_owned()
+            }
+            Self::Unknown { known, .. } => format!("The tool takes `{}`.", known.join("`, `")),
+            Self::Wrong { field, meaning, .. } => format!("Pass this as `{field}`: {meaning}"),
+            Self::Twice { field, .. } => format!("Send `{field}` once."),
             Self::NotAnObject(tool) => {
-                format!("Send an object with the arguments of `{}` by name.", tool.name())
+                format!("Send the arguments of `{}` by name, in an object.", tool.name())
             }
         }
     }
@@ -87,7 +89,9 @@ impl ArgumentError {
     /// Returns the error as a client sees it.
     pub fn to_rpc(&self) -> RpcError {
         let context = match self {
-            Self::Missing { tool, field, .. } => json!({ "tool": tool.name(), "parameter": field }),
+            Self::Missing { tool, field, .. } | Self::Twice { tool, field } => {
+                json!({ "tool": tool.name(), "parameter": field })
+            }
             Self::Unknown { tool, field, known, .. } => {
                 json!({ "tool": tool.name(), "parameter": field, "known": known })
             }
@@ -96,7 +100,6 @@ impl ArgumentError {
                 "parameter": field,
                 "validationErrors": [format!("Field '{field}': {problem}")],
             }),
-            Self::Twice { tool, field } => json!({ "tool": tool.name(), "parameter": field }),
             Self::NotAnObject(tool) => json!({ "tool": tool.name() }),
         };
         RpcError::new(INVALID_PARAMS, self.code(), self.to_string())

@@ -13,8 +13,8 @@ use crate::{
     similar_names::nearest,
 };
 
-/// Names that models use for other fields of a tool, and that differ too much for a typo.
-const OTHER_WORDS: [(&str, &str); 14] = [
+/// Names that models use instead of the fields of a tool, and that differ too much for a typo.
+const SYNONYMS: [(&str, &str); 14] = [
     ("arguments", "args"),
     ("parameters", "args"),
     ("params", "args"),
@@ -61,21 +61,21 @@ impl<'a> FieldReader<'a> {
         };
         let reader = Self { tool, path, members, properties };
         let unknown = reader.members.iter().find(|(name, _)| reader.properties.get(name).is_none());
-        match unknown {
-            Some((name, _)) => Err(reader.unknown(name)),
-            None => match reader.members.repeated().map(|name| reader.at(name)) {
-                Some(field) => Err(ArgumentError::Twice { tool, field }),
-                None => Ok(reader),
-            },
+        if let Some((name, _)) = unknown {
+            return Err(reader.unknown(name));
+        }
+        match reader.members.repeated().map(|name| reader.at(name)) {
+            Some(field) => Err(ArgumentError::Twice { tool, field }),
+            None => Ok(reader),
         }
     }
 
     fn unknown(&self, name: &str) -> ArgumentError {
         let known: Vec<String> = self.properties.iter().map(|(name, _)| name.to_owned()).collect();
-        let other = OTHER_WORDS
+        let synonym = SYNONYMS
             .iter()
             .find(|(word, field)| *word == name && known.iter().any(|known| known == field));
-        let meant = match other {
+        let meant = match synonym {
             Some((_, field)) => Some((*field).to_owned()),
             None => nearest(name, known.iter().cloned()).into_iter().next(),
         };
@@ -100,7 +100,7 @@ impl<'a> FieldReader<'a> {
         match serde_json::from_str::<String>(value) {
             Ok(text) if text.trim().is_empty() => Ok(None),
             Ok(text) => Ok(Some(text)),
-            Err(_) => Err(self.no(name, "a string", value)),
+            Err(_) => Err(self.wrong_type(name, "a string", value)),
         }
     }
 
@@ -117,7 +117,8 @@ impl<'a> FieldReader<'a> {
             let all = all.split(',').map(str::trim).filter(|one| !one.is_empty());
             return Ok(all.map(str::to_owned).collect());
         }
-        serde_json::from_str(&value).map_err(|_| self.no(name, "an array of strings", &value))
+        serde_json::from_str(&value)
+            .map_err(|_| self.wrong_type(name, "an array of strings", &value))
     }
 
     /// Returns the JSON text of an object, which is empty if the field is missing.
@@ -129,7 +130,7 @@ impl<'a> FieldReader<'a> {
         }
         match object.starts_with('{') {
             true => Ok(object.into_owned()),
-            false => Err(self.no(name, "an object", value)),
+            false => Err(self.wrong_type(name, "an object", value)),
         }
     }
 
@@ -146,7 +147,7 @@ impl<'a> FieldReader<'a> {
             // One more than the limit of any list.
             false => first_items(&value, defaults::CHAIN_STEPS_LIMIT + 1).map(|(items, _)| items),
         }
-        .map_err(|_| self.no(name, "an array of objects", &value))?;
+        .map_err(|_| self.wrong_type(name, "an array of objects", &value))?;
         let schema = ObjectMembers::one(self.tool.definition(), "inputSchema")
             .and_then(|schema| ObjectMembers::one(schema, "properties"))
             .and_then(|properties| ObjectMembers::one(properties, name))
@@ -159,7 +160,7 @@ impl<'a> FieldReader<'a> {
             match FieldReader::new(self.tool, path, &item, schema.unwrap_or_default()) {
                 Ok(reader) => all.push(read(&reader)?),
                 Err(ArgumentError::NotAnObject(_)) => {
-                    return Err(self.no(&name, "an object", &item));
+                    return Err(self.wrong_type(&name, "an object", &item));
                 }
                 Err(other) => return Err(other),
             }
@@ -173,7 +174,7 @@ impl<'a> FieldReader<'a> {
             None => Ok(default),
             Some("true" | r#""true""#) => Ok(true),
             Some("false" | r#""false""#) => Ok(false),
-            Some(value) => Err(self.no(name, "true or false", value)),
+            Some(value) => Err(self.wrong_type(name, "true or false", value)),
         }
     }
 
@@ -187,7 +188,7 @@ impl<'a> FieldReader<'a> {
             let number = plain.parse::<f64>().ok().filter(whole)?;
             format!("{number:.0}").parse().ok()
         });
-        found.map(Some).ok_or_else(|| self.no(name, "an integer", value))
+        found.map(Some).ok_or_else(|| self.wrong_type(name, "an integer", value))
     }
 
     /// Returns the meaning of a text that must be one of `words`.
@@ -197,13 +198,11 @@ impl<'a> FieldReader<'a> {
         words: &[(&str, T)],
     ) -> Result<Option<T>, ArgumentError> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        match words.iter().find(|(word, _)| *word == text) {
-            Some((_, meaning)) => Ok(Some(*meaning)),
-            None => {
-                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                Err(self.invalid(name, format!("it must be one of {}", words.join(", "))))
-            }
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*meaning));
         }
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        Err(self.invalid(name, format!("it must be one of {}", words.join(", "))))
     }
 
     /// Returns the error for a missing field.
@@ -219,7 +218,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Returns the error for a value of another type.
-    fn no(&self, name: &str, expected: &str, value: &str) -> ArgumentError {
+    fn wrong_type(&self, name: &str, expected: &str, value: &str) -> ArgumentError {
         self.invalid(name, format!("it must be {expected}, not {}", kind(value)))
     }
 
@@ -244,13 +243,10 @@ pub(super) fn unwrapped(value: &str) -> Cow<'_, str> {
         inner.trim_start().starts_with(['{', '['])
             && serde_json::from_str::<&RawValue>(inner).is_ok()
     });
-    match inner {
-        Some(inner) => Cow::Owned(inner.trim().to_owned()),
-        None => Cow::Borrowed(value),
-    }
+    inner.map_or(Cow::Borrowed(value), |inner| Cow::Owned(inner.trim().to_owned()))
 }
 
 /// Returns the kind of the JSON text `value`, in words.
 fn kind(value: &str) -> &'static str {
-    serde_json::from_str(value).map_or("what it is", |value| kind_of(&value))
+    serde_json::from_str(value).map_or("this value", |value| kind_of(&value))
 }

@@ -13,16 +13,13 @@ pub enum DetailLevel {
 }
 
 impl DetailLevel {
+    /// The levels by name, in their order.
     pub(super) const WORDS: [(&'static str, Self); 3] =
         [("summary", Self::Summary), ("schema", Self::Schema), ("full", Self::Full)];
 
     /// Returns its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Summary => "summary",
-            Self::Schema => "schema",
-            Self::Full => "full",
-        }
+        Self::WORDS[self as usize].0
     }
 }
 
@@ -38,6 +35,7 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
+    /// The kinds by name.
     pub(super) const WORDS: [(&'static str, Self); 3] =
         [("local", Self::Local), ("provider", Self::Provider), ("mcp", Self::Mcp)];
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::meta::definitions::MetaToolSet;
+use crate::config::ToolSet;
 
 fn read(tool: MetaTool, arguments: &serde_json::Value) -> Result<MetaArguments, ArgumentError> {
     MetaArguments::read(tool, Some(&arguments.to_string()))
@@ -22,8 +22,8 @@ fn told(tool: MetaTool, arguments: &str) -> String {
 }
 
 #[test]
-fn without_any_argument_each_tool_says_what_it_lacks_or_does_its_usual() {
-    for (tool, lacks) in [
+fn each_tool_without_arguments_names_the_missing_one_or_uses_defaults() {
+    for (tool, missing) in [
         (MetaTool::Discover, None),
         (MetaTool::Provision, Some("intent")),
         (MetaTool::Call, Some("tool")),
@@ -38,10 +38,13 @@ fn without_any_argument_each_tool_says_what_it_lacks_or_does_its_usual() {
         (MetaTool::ExecuteCode, Some("language")),
     ] {
         for text in [None, Some("{}")] {
-            match (MetaArguments::read(tool, text), lacks) {
+            match (MetaArguments::read(tool, text), missing) {
                 (Ok(_), None) => {}
-                (Err(error @ ArgumentError::Missing { .. }), Some(lacks)) => {
-                    assert_eq!(error.to_string(), format!("`{}` without `{lacks}`", tool.name()));
+                (Err(error @ ArgumentError::Missing { .. }), Some(missing)) => {
+                    assert_eq!(
+                        error.to_string(),
+                        format!("argument `{missing}` of `{}` is missing", tool.name())
+                    );
                     let told = String::from_utf8(error.to_rpc().render(Some("1")).to_vec());
                     let told = told.expect("text");
                     assert!(told.contains(r#""code":"MISSING_PARAMETER""#), "{told}");
@@ -79,7 +82,7 @@ fn an_omitted_argument_has_its_default() {
 }
 
 #[test]
-fn arguments_of_the_tool_stay_as_they_are_written() {
+fn arguments_for_the_server_keep_every_byte() {
     let text = r#"{"server":"git","tool":"log","args":{ "n" : 1e400, "a":1.0 }}"#;
     let Ok(MetaArguments::Call(call)) = MetaArguments::read(MetaTool::Call, Some(text)) else {
         panic!("arguments")
@@ -120,7 +123,7 @@ fn an_argument_with_only_one_possible_meaning_is_accepted_in_any_form() {
 }
 
 #[test]
-fn numbers_are_kept_within_what_there_can_be_and_times_are_refused_beyond() {
+fn limits_are_clamped_to_their_range_and_timeouts_out_of_range_are_refused() {
     let limit = |limit: serde_json::Value| {
         read(MetaTool::SearchTools, &json!({"query": "x", "limit": limit})).map(|read| match read {
             MetaArguments::SearchTools { page, .. } => page.limit,
@@ -162,32 +165,32 @@ fn an_error_names_the_field_and_the_remedy() {
     insta::assert_snapshot!(call(r#""repository":5"#), @r"
     INVALID_ARGUMENTS
     `mcp_call` has no argument `repository`
-    It takes `server`, `tool`, `args`, `fields`, `timeoutMs`, `cursor`.
+    The tool takes `server`, `tool`, `args`, `fields`, `timeoutMs`, `cursor`.
     ");
     insta::assert_snapshot!(call(r#""args":{},"server":"other""#), @r"
     INVALID_ARGUMENTS
-    `mcp_call` with `server` twice
-    Send one `server`.
+    argument `server` of `mcp_call` occurs twice
+    Send `server` once.
     ");
     insta::assert_snapshot!(call(r#""args":[1]"#), @r"
     INVALID_ARGUMENTS
-    `args` of `mcp_call` cannot be used: it must be an object, not an array
-    `args` is this: Its arguments, as its inputSchema demands. Default: none.
+    argument `args` of `mcp_call` is invalid: it must be an object, not an array
+    Pass this as `args`: Its arguments, as in its inputSchema. Default: none.
     ");
     insta::assert_snapshot!(call(r#""fields":["a..b"]"#), @r#"
     INVALID_ARGUMENTS
-    `fields` of `mcp_call` cannot be used: `a..b` is no path: it lacks a name
-    `fields` is this: Only these parts of a JSON result, e.g. ["total", "rows[].name"].
+    argument `fields` of `mcp_call` is invalid: `a..b` is not a path: a name is missing
+    Pass this as `fields`: Only these parts of a JSON result, e.g. ["total", "rows[].name"].
     "#);
     insta::assert_snapshot!(told(MetaTool::Call, r#"{"tool":"log"}"#), @r"
     MISSING_PARAMETER
-    `mcp_call` without `server`
+    argument `server` of `mcp_call` is missing
     Add `server`: The tool's server.
     ");
     insta::assert_snapshot!(told(MetaTool::Discover, r#"{"detail":"all"}"#), @r"
     INVALID_ARGUMENTS
-    `detail` of `mcp_discover` cannot be used: it must be one of summary, schema, full
-    `detail` is this: Of each tool: its description; also its inputSchema; its whole definition.
+    argument `detail` of `mcp_discover` is invalid: it must be one of summary, schema, full
+    Pass this as `detail`: summary: the description. schema: also the inputSchema. full: the whole definition.
     ");
     insta::assert_snapshot!(told(MetaTool::RunChain, r#"{"steps":[{"tool_id":"a/b"},{"tool":"a/c"}]}"#), @r"
     INVALID_ARGUMENTS
@@ -196,13 +199,13 @@ fn an_error_names_the_field_and_the_remedy() {
     ");
     insta::assert_snapshot!(told(MetaTool::RunChain, r#"{"steps":[{"tool_id":"a/b"},7]}"#), @r"
     INVALID_ARGUMENTS
-    `steps[1]` of `run_chain` cannot be used: it must be an object, not a number
-    `steps[1]` is this: What to run, in this order.
+    argument `steps[1]` of `run_chain` is invalid: it must be an object, not a number
+    Pass this as `steps[1]`: The tools to run, in this order.
     ");
     insta::assert_snapshot!(told(MetaTool::RunTool, "[]"), @r"
     INVALID_ARGUMENTS
     the arguments of `run_tool` are not an object
-    Send an object with the arguments of `run_tool` by name.
+    Send the arguments of `run_tool` by name, in an object.
     ");
 }
 
@@ -218,7 +221,7 @@ fn each_field_of_each_definition_is_read() {
             _ => json!([{"tool_id": "a/b", "args": {"x": 1}, "use_previous": true}]),
         },
     };
-    for tool in [MetaToolSet::Core, MetaToolSet::Metatools].iter().flat_map(|set| set.tools()) {
+    for tool in [ToolSet::Core, ToolSet::Metatools].iter().flat_map(|set| set.tools()) {
         let definition: serde_json::Value =
             serde_json::from_str(tool.definition()).expect("a definition");
         let properties = definition["inputSchema"]["properties"].as_object().expect("fields");
@@ -244,8 +247,8 @@ fn each_field_of_each_definition_is_read() {
 
 proptest! {
     #[test]
-    fn no_text_is_too_odd(text in ".{0,60}", number in 0..12usize) {
-        let all = [MetaToolSet::Core, MetaToolSet::Metatools];
+    fn any_text_is_read_or_refused_without_a_panic(text in ".{0,60}", number in 0..12usize) {
+        let all = [ToolSet::Core, ToolSet::Metatools];
         let tool = *all.iter().flat_map(|set| set.tools()).nth(number).expect("twelve");
         drop(MetaArguments::read(tool, Some(&text)));
         for member in ["args", "tool_id", "steps", "limit", "fields", "detail"] {

@@ -37,7 +37,7 @@ fn result(chain: &ToolChain) -> Value {
 }
 
 #[test]
-fn each_step_gets_the_value_of_the_one_before_if_it_wants_it() {
+fn a_step_gets_the_value_of_the_previous_step_on_request() {
     let mut chain = chain(&[("a/x", true), ("b/y", true), ("c/z", false)]);
     assert_eq!(chain.next().expect("a step").args, r#"{"n":1.0,"previous":0}"#);
     chain.record_result(value("a/x", r#"{"v":1e400}"#));
@@ -69,7 +69,7 @@ fn a_chain_that_succeeds_answers_with_all_values() {
 }
 
 #[test]
-fn a_chain_stops_at_the_first_failure_and_says_which_it_was() {
+fn a_chain_stops_at_the_first_failure_and_names_the_step() {
     let mut chain = chain(&[("a/x", false), ("b/y", false), ("c/z", false)]);
     chain.record_result(value("a/x", "1"));
     chain.record_result(failure("b/y"));
@@ -90,11 +90,11 @@ fn a_chain_stops_at_the_first_failure_and_says_which_it_was() {
     );
     assert_eq!(structured["error"]["retryable"], false);
     assert_eq!(result["isError"], true);
-    assert_eq!(result["content"][0]["text"], "step 2 of 3, `b/y`, has failed: no such branch");
+    assert_eq!(result["content"][0]["text"], "step 2 of 3, `b/y`, failed: no such branch");
 }
 
 #[test]
-fn progress_is_told_step_by_step() {
+fn a_chain_reports_progress_after_each_step() {
     let mut chain = chain(&[("a/x", false), ("b/y", false)]);
     let told = |chain: &ToolChain| {
         let ProgressReport { done, total, message } = chain.progress();
@@ -108,7 +108,7 @@ fn progress_is_told_step_by_step() {
 }
 
 #[test]
-fn more_steps_than_there_may_be_are_refused() {
+fn a_chain_with_too_many_steps_is_refused() {
     let steps = vec![step("a/x", false); 9];
     let error = ToolChain::new(steps, 8, INCLUDES).expect_err("too many").to_error();
     assert_eq!(error.code, ErrorCode::ValidationInput);
@@ -116,7 +116,7 @@ fn more_steps_than_there_may_be_are_refused() {
 }
 
 #[test]
-fn a_definition_is_added_where_it_is_wanted() {
+fn the_definition_of_a_tool_is_added_on_request() {
     let includes = ChainIncludes { backends: false, tools: true };
     let mut chain = ToolChain::new(vec![step("a/x", false)], 8, includes).expect("one");
     chain.record_result(value("a/x", "1"));
@@ -139,7 +139,7 @@ fn a_value_that_is_too_large_is_cut_and_says_so() {
 
 proptest! {
     #[test]
-    fn whatever_the_steps_come_to_a_chain_ends_and_answers(
+    fn a_chain_ends_with_an_answer_whatever_its_steps_return(
         all in prop::collection::vec((any::<bool>(), any::<bool>(), ".{0,20}"), 1..8)
     ) {
         let steps: Vec<StepArguments> =

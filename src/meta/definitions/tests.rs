@@ -7,11 +7,7 @@ use super::*;
 const CORE_BYTES_MAX: usize = 4_750;
 
 fn all() -> Vec<MetaTool> {
-    [MetaToolSet::Core, MetaToolSet::Metatools]
-        .iter()
-        .flat_map(|set| set.tools())
-        .copied()
-        .collect()
+    [ToolSet::Core, ToolSet::Metatools].iter().flat_map(|set| set.tools()).copied().collect()
 }
 
 fn parsed(tool: MetaTool) -> Value {
@@ -32,7 +28,7 @@ fn each_schema(schema: &Value, path: &str, look: &mut impl FnMut(&str, &Value)) 
 
 #[test]
 fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
-    for set in [MetaToolSet::Core, MetaToolSet::Metatools] {
+    for set in [ToolSet::Core, ToolSet::Metatools] {
         assert_eq!(set.tools().len(), set.definitions().len());
         for (tool, item) in set.tools().iter().zip(set.definitions()) {
             assert_eq!(tool.name(), item.key);
@@ -40,18 +36,18 @@ fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
             assert_eq!(MetaTool::named(tool.name(), &[set]), Some(*tool));
         }
     }
-    assert_eq!(MetaTool::named("run_tool", &[MetaToolSet::Core]), None);
-    assert_eq!(MetaTool::named("git__log", &[MetaToolSet::Core, MetaToolSet::Metatools]), None);
+    assert_eq!(MetaTool::named("run_tool", &[ToolSet::Core]), None);
+    assert_eq!(MetaTool::named("git__log", &[ToolSet::Core, ToolSet::Metatools]), None);
 }
 
 #[test]
 fn the_core_set_costs_less_than_1300_tokens() {
-    let length = list(MetaToolSet::Core.tools().iter().copied(), true).len();
+    let length = list(ToolSet::Core.tools().iter().copied(), true).len();
     assert!(length <= CORE_BYTES_MAX, "{length} bytes: count its tokens anew");
 }
 
 #[test]
-fn every_field_is_described_and_nothing_else_is_taken() {
+fn every_field_is_described_and_other_fields_are_refused() {
     for tool in all() {
         let definition = parsed(tool);
         assert!(definition["title"].is_string() && definition["description"].is_string());
@@ -74,7 +70,7 @@ fn every_field_is_described_and_nothing_else_is_taken() {
 }
 
 #[test]
-fn every_tool_but_the_one_that_passes_answers_on_says_what_it_answers_with() {
+fn every_tool_except_mcp_call_declares_its_output() {
     for tool in all() {
         let schema = &parsed(tool)["outputSchema"];
         assert_eq!(schema.is_null(), tool == MetaTool::Call, "{}", tool.name());
@@ -86,7 +82,7 @@ fn every_tool_but_the_one_that_passes_answers_on_says_what_it_answers_with() {
 }
 
 #[test]
-fn hints_are_complete_and_only_what_cannot_change_anything_is_called_reading() {
+fn hints_are_complete_and_only_tools_without_effects_are_read_only() {
     for tool in all() {
         let hints = parsed(tool)["annotations"].clone();
         let hint = |name: &str| hints[name].as_bool().expect(name);
@@ -116,19 +112,19 @@ fn hints_are_complete_and_only_what_cannot_change_anything_is_called_reading() {
 }
 
 #[test]
-fn space_goes_between_the_parts_and_stays_in_the_words() {
+fn white_space_is_removed_between_json_tokens_and_kept_in_strings() {
     let text = "{ \"a b\" :\n\t[ \"c \\\" d\\\\\" , 1 ] }";
-    assert_eq!(without_layout(text), r#"{"a b":["c \" d\\",1]}"#);
+    assert_eq!(without_white_space(text), r#"{"a b":["c \" d\\",1]}"#);
 }
 
 /// Returns the list with a tool on each line.
-fn lines(set: MetaToolSet) -> String {
+fn lines(set: ToolSet) -> String {
     list(set.tools().iter().copied(), false).replace("},{\"name\"", "},\n{\"name\"")
 }
 
 #[test]
-fn each_definition_asks_to_stay_in_view_if_that_is_wanted_and_changes_nothing_else() {
-    for set in [MetaToolSet::Core, MetaToolSet::Metatools] {
+fn always_load_adds_one_member_to_each_definition_and_changes_nothing_else() {
+    for set in [ToolSet::Core, ToolSet::Metatools] {
         let parsed = |always_load| -> Value {
             serde_json::from_str(&list(set.tools().iter().copied(), always_load)).expect("JSON")
         };
@@ -143,10 +139,10 @@ fn each_definition_asks_to_stay_in_view_if_that_is_wanted_and_changes_nothing_el
 
 #[test]
 fn the_core_set_is_listed_like_this() {
-    insta::assert_snapshot!(lines(MetaToolSet::Core));
+    insta::assert_snapshot!(lines(ToolSet::Core));
 }
 
 #[test]
-fn the_other_set_is_listed_like_this() {
-    insta::assert_snapshot!(lines(MetaToolSet::Metatools));
+fn the_metatools_set_is_listed_like_this() {
+    insta::assert_snapshot!(lines(ToolSet::Metatools));
 }

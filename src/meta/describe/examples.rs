@@ -35,34 +35,24 @@ pub struct ArgumentExample {
 
 /// Returns up to `max` examples of arguments for `schema`, and at most [`EXAMPLES_MAX`].
 pub fn examples(schema: &Value, max: usize) -> Vec<ArgumentExample> {
-    let reader = || Reader { root: schema, n_left: Cell::new(EXAMPLE_VALUES_MAX) };
-    let given =
-        schema["examples"].as_array().into_iter().flatten().filter(|given| given.is_object());
-    let mut found: Vec<ArgumentExample> = given
-        .map(|given| ArgumentExample {
-            id: String::new(),
-            title: "As the tool gives it",
-            description: "An example from the tool's own schema.",
-            args: reader().bounded(given, 0),
-            result_hint: None,
-        })
-        .collect();
+    let builder = || ExampleBuilder { root: schema, n_left: Cell::new(EXAMPLE_VALUES_MAX) };
+    let example = |(title, description), args, result_hint| {
+        let id = String::new();
+        ArgumentExample { id, title, description, args, result_hint }
+    };
+    let declared = ("An example of the server", "An example from the tool's own schema.");
+    let given = schema["examples"].as_array().into_iter().flatten();
+    let given = given.filter(|given| given.is_object());
+    let mut found: Vec<ArgumentExample> =
+        given.map(|given| example(declared, builder().bounded(given, 0), None)).collect();
     let hint =
         schema["description"].as_str().map(|text| cut(&redact::sanitize(text), HINT_CHARS_MAX));
-    for which in [Which::Required, Which::Valued] {
-        let args = reader().object(schema, which, 0);
+    for fields in [ExampleFields::Required, ExampleFields::Valued] {
+        let args = builder().object(schema, fields, 0);
         let is_new = found.iter().all(|known| known.args != args);
         let is_empty = args.as_object().is_some_and(Map::is_empty);
-        if is_new && !(is_empty && which == Which::Valued) {
-            let (title, description) = which.words();
-            let result_hint = hint.clone();
-            found.push(ArgumentExample {
-                id: String::new(),
-                title,
-                description,
-                args,
-                result_hint,
-            });
+        if is_new && !(is_empty && fields == ExampleFields::Valued) {
+            found.push(example(fields.title_and_description(), args, hint.clone()));
         }
     }
     found.truncate(max.min(EXAMPLES_MAX));
@@ -74,35 +64,36 @@ pub fn examples(schema: &Value, max: usize) -> Vec<ArgumentExample> {
 
 /// The fields that an example has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
+enum ExampleFields {
     /// Only the required fields.
     Required,
     /// The required fields, and those with a value.
     Valued,
 }
 
-impl Which {
+impl ExampleFields {
     /// Returns the title and the description of such an example.
-    fn words(self) -> (&'static str, &'static str) {
+    fn title_and_description(self) -> (&'static str, &'static str) {
         match self {
-            Self::Required => {
-                ("The least it takes", "Only what is required. Replace what is in angle brackets.")
-            }
-            Self::Valued => ("With everything", "Every argument that the schema has a value for."),
+            Self::Required => (
+                "Required arguments",
+                "Only these are required. Replace the words in angle brackets.",
+            ),
+            Self::Valued => ("All arguments", "Each argument that has a value in the schema."),
         }
     }
 }
 
-struct Reader<'a> {
+struct ExampleBuilder<'a> {
     root: &'a Value,
     /// The number of values that the example may still have. A schema that refers to itself has no
     /// end, and grows at each level.
     n_left: Cell<usize>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ExampleBuilder<'a> {
     /// Counts one more value, and returns whether it is allowed.
-    fn take(&self) -> bool {
+    fn has_room(&self) -> bool {
         let n_left = self.n_left.get();
         self.n_left.set(n_left.saturating_sub(1));
         n_left > 0
@@ -116,14 +107,14 @@ impl<'a> Reader<'a> {
                 .iter()
                 .filter(|(name, _)| name.len() <= SUGGESTION_BYTES_MAX)
                 .take(EXAMPLE_KEYS_MAX)
-                .take_while(|_| self.take())
+                .take_while(|_| self.has_room())
                 .map(|(name, value)| (name.clone(), self.bounded(value, depth + 1)))
                 .collect::<Map<_, _>>()
                 .into(),
             Value::Array(items) => items
                 .iter()
                 .take(EXAMPLE_KEYS_MAX)
-                .take_while(|_| self.take())
+                .take_while(|_| self.has_room())
                 .map(|item| self.bounded(item, depth + 1))
                 .collect(),
             Value::String(text) => json!(cut(text, EXAMPLE_CHARS_MAX)),
@@ -132,8 +123,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the schema that a reference within the document leads to, or `schema` itself.
-    fn resolved(&self, schema: &'a Value) -> &'a Value {
-        let mut schema = schema;
+    fn resolved(&self, mut schema: &'a Value) -> &'a Value {
         for _ in 0..EXAMPLE_DEPTH_MAX {
             let target = schema["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
             match target.and_then(|path| self.root.pointer(path)) {
@@ -144,14 +134,14 @@ impl<'a> Reader<'a> {
         schema
     }
 
-    fn object(&self, schema: &'a Value, which: Which, depth: usize) -> Value {
+    fn object(&self, schema: &'a Value, fields: ExampleFields, depth: usize) -> Value {
         let schema = self.resolved(schema);
         let required = schema["required"].as_array();
         let is_required =
             |name: &str| required.is_some_and(|all| all.iter().any(|found| found == name));
         let mut found = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            if found.len() >= EXAMPLE_KEYS_MAX || !self.take() {
+            if found.len() >= EXAMPLE_KEYS_MAX || !self.has_room() {
                 break;
             }
             if name.len() > SUGGESTION_BYTES_MAX {
@@ -159,10 +149,10 @@ impl<'a> Reader<'a> {
             }
             let property = self.resolved(property);
             let value = match given(property) {
-                Some(value) if which == Which::Valued || is_required(name) => {
+                Some(value) if fields == ExampleFields::Valued || is_required(name) => {
                     Some(self.bounded(value, depth + 1))
                 }
-                None if is_required(name) => Some(self.made(name, property, which, depth + 1)),
+                None if is_required(name) => Some(self.invented(name, property, fields, depth + 1)),
                 Some(_) | None => None,
             };
             if let Some(value) = value {
@@ -173,7 +163,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns a value for a field without one in the schema.
-    fn made(&self, name: &str, schema: &'a Value, which: Which, depth: usize) -> Value {
+    fn invented(
+        &self,
+        name: &str,
+        schema: &'a Value,
+        fields: ExampleFields,
+        depth: usize,
+    ) -> Value {
         let choice = ["anyOf", "oneOf", "allOf"].iter().find_map(|keyword| schema[*keyword].get(0));
         if let Some(choice) = choice
             && depth < EXAMPLE_DEPTH_MAX
@@ -181,7 +177,7 @@ impl<'a> Reader<'a> {
         {
             let choice = self.resolved(choice);
             return given(choice).map_or_else(
-                || self.made(name, choice, which, depth + 1),
+                || self.invented(name, choice, fields, depth + 1),
                 |value| self.bounded(value, depth),
             );
         }
@@ -197,10 +193,10 @@ impl<'a> Reader<'a> {
             Some("array") if depth < EXAMPLE_DEPTH_MAX && schema["items"].is_object() => {
                 let items = self.resolved(&schema["items"]);
                 let item = given(items).map(|value| self.bounded(value, depth + 1));
-                json!([item.unwrap_or_else(|| self.made(name, items, which, depth + 1))])
+                json!([item.unwrap_or_else(|| self.invented(name, items, fields, depth + 1))])
             }
             Some("array") => json!([]),
-            Some("object") if depth < EXAMPLE_DEPTH_MAX => self.object(schema, which, depth),
+            Some("object") if depth < EXAMPLE_DEPTH_MAX => self.object(schema, fields, depth),
             Some("object") => json!({}),
             _ => json!(format!("<{}>", cut(name, HINT_CHARS_MAX))),
         }

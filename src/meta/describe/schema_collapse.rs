@@ -31,14 +31,7 @@ pub fn fitted_schema(schema: &str, bytes_max: usize) -> Cow<'_, str> {
     let Ok(read) = serde_json::from_str::<Value>(schema) else {
         return Cow::Borrowed(r#"{"type":"object"}"#);
     };
-    let shallow = |depth: usize| collapsed(&read, depth).to_string();
-    let (mut fits, mut too_deep) = (0, DEPTH_MAX + 1);
-    // A larger depth hardly ever gives a shorter text.
-    while too_deep - fits > 1 {
-        let depth = usize::midpoint(fits, too_deep);
-        if shallow(depth).len() <= bytes_max { fits = depth } else { too_deep = depth }
-    }
-    let found = shallow(fits);
+    let found = collapsed(&read, common_depth(&[&read], bytes_max)).to_string();
     Cow::Owned(if found.len() <= bytes_max { found } else { mark(&read).to_string() })
 }
 
@@ -49,6 +42,7 @@ pub fn common_depth(schemas: &[&Value], bytes_max: usize) -> usize {
         schemas.iter().map(|schema| collapsed(schema, depth).to_string().len()).sum()
     };
     let (mut fits, mut too_deep) = (0, DEPTH_MAX + 1);
+    // A larger depth hardly ever gives a shorter text.
     while too_deep - fits > 1 {
         let depth = usize::midpoint(fits, too_deep);
         if bytes(depth) <= bytes_max { fits = depth } else { too_deep = depth }
@@ -140,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_too_large_comes_out_small() {
+    fn a_collapsed_schema_fits_into_the_limit() {
         let wide: Map<String, Value> =
             (0..1000).map(|n| (format!("p{n}"), json!({ "type": "string" }))).collect();
         for schema in

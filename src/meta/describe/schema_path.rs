@@ -22,7 +22,7 @@ pub fn part_of<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
 fn resolved<'a>(whole: &'a Value, mut part: &'a Value) -> Option<&'a Value> {
     for _ in 0..REFERENCES_MAX {
         let Some(reference) = part.get("$ref").and_then(Value::as_str) else { return Some(part) };
-        // A reference to another document is shown as it is.
+        // A reference to another document is shown unchanged.
         let Some(pointer) = reference.strip_prefix('#') else { return Some(part) };
         part = whole.pointer(pointer)?;
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_through_all_that_a_schema_is_made_of() {
+    fn a_schema_path_leads_through_every_kind_of_part() {
         let schema = json!({
             "properties": {
                 "rows": { "items": { "properties": { "name": { "type": "string" } } } },

@@ -10,7 +10,7 @@ fn described(definition: &str) -> DescribedTool<'_> {
 }
 
 #[test]
-fn a_tool_is_described_as_far_as_was_asked_for() {
+fn a_tool_is_described_at_the_requested_level() {
     let log = described(DEFINITION);
     assert_eq!(log.summary(), "Shows the commits of a branch. Newest first.");
     assert_eq!(log.notes(), "Shows the commits\nof a branch. Newest first.");
@@ -58,7 +58,7 @@ fn the_levels_of_a_description_add_to_each_other() {
 }
 
 #[test]
-fn examples_have_what_is_required_and_then_what_there_are_values_for() {
+fn examples_have_the_required_arguments_and_then_those_with_values() {
     let found = described(DEFINITION).examples(5);
     let args: Vec<&Value> = found.iter().map(|example| &example.args).collect();
     let least = json!({
@@ -75,7 +75,7 @@ fn examples_have_what_is_required_and_then_what_there_are_values_for() {
     let given = given.to_string();
     let found = described(&given).examples(5);
     assert_eq!(found[0].args, json!({ "a": 1 }));
-    assert_eq!((found[0].title, found[0].id.as_str()), ("As the tool gives it", "example-1"));
+    assert_eq!((found[0].title, found[0].id.as_str()), ("An example of the server", "example-1"));
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn a_described_schema_carries_the_warnings_of_a_destructive_tool() {
     for (detail, n_warnings) in
         [(DetailLevel::Summary, 0), (DetailLevel::Schema, 3), (DetailLevel::Full, 3)]
     {
-        for told in
+        for answer in
             [described(declared).discovered(detail), described(declared).described(detail, 5)]
         {
-            let told: Value = serde_json::from_str(&told).expect("JSON");
+            let told: Value = serde_json::from_str(&answer).expect("JSON");
             let warnings = told["warnings"].as_array().map_or(0, Vec::len);
             assert_eq!(warnings, n_warnings, "{told}");
         }

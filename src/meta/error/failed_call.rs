@@ -9,19 +9,19 @@ use crate::{
 };
 
 /// The kind of a failure, its name in the details, and whether the same call may succeed later.
-struct Kind {
+struct FailureKind {
     code: ErrorCode,
     reason: &'static str,
-    may_pass: bool,
+    is_retryable: bool,
 }
 
-impl Kind {
+impl FailureKind {
     fn lasting(code: ErrorCode, reason: &'static str) -> Self {
-        Self { code, reason, may_pass: false }
+        Self { code, reason, is_retryable: false }
     }
 
-    fn passing(reason: &'static str) -> Self {
-        Self { code: ErrorCode::ExecutionFailed, reason, may_pass: true }
+    fn transient(reason: &'static str) -> Self {
+        Self { code: ErrorCode::ExecutionFailed, reason, is_retryable: true }
     }
 
     fn of(error: &CallError) -> Self {
@@ -42,18 +42,18 @@ impl Kind {
             CallError::TooManyWatched { .. } => {
                 Self::lasting(ExecutionFailed, "too_many_subscriptions")
             }
-            CallError::NoList { .. } => Self::passing("list_unusable"),
-            CallError::Overloaded { .. } => Self::passing("service_busy"),
+            CallError::NoList { .. } => Self::transient("list_unusable"),
+            CallError::Overloaded { .. } => Self::transient("service_busy"),
             CallError::NotComputed { .. } => Self::lasting(ExecutionFailed, "answer_not_read"),
-            CallError::Tripped { .. } => Self::passing("circuit_open"),
-            CallError::NotConnected { source, .. } => match source {
-                SlotError::Exhausted { .. } => Self::passing("pool_exhausted"),
-                SlotError::Busy { .. } => Self::passing("server_busy"),
-                SlotError::Closing(_) => Self::passing("server_closed"),
+            CallError::Tripped { .. } => Self::transient("circuit_open"),
+            CallError::NotConnected { error, .. } => match error {
+                SlotError::Exhausted { .. } => Self::transient("pool_exhausted"),
+                SlotError::Busy { .. } => Self::transient("server_busy"),
+                SlotError::Closing(_) => Self::transient("server_closed"),
                 SlotError::SessionRequired(_) => Self::lasting(ExecutionFailed, "session_required"),
                 SlotError::SessionEnded(_) => Self::lasting(ExecutionFailed, "session_ended"),
                 late if late.is_timeout() => Self::lasting(Timeout, "server_not_connected"),
-                SlotError::Dial { .. } => Self::passing("server_not_connected"),
+                SlotError::Dial { .. } => Self::transient("server_not_connected"),
             },
             CallError::Untranslatable { source, .. } => match source {
                 TranslationError::NoCounterpart { .. } => {
@@ -72,41 +72,36 @@ impl Kind {
     }
 
     fn of_failure(failure: &RequestFailure) -> Self {
+        use ErrorCode::{ExecutionFailed, Timeout, ValidationInput};
         match failure {
-            RequestFailure::Timeout { .. } => Self::lasting(ErrorCode::Timeout, "timeout"),
-            RequestFailure::NotInTime { .. } => {
-                Self::lasting(ErrorCode::Timeout, "server_not_connected")
-            }
-            RequestFailure::Oversized { .. } => {
-                Self::lasting(ErrorCode::ExecutionFailed, "answer_too_large")
-            }
-            RequestFailure::AnswerTooDeep => {
-                Self::lasting(ErrorCode::ExecutionFailed, "answer_too_deep")
-            }
-            RequestFailure::TooDeep => Self::lasting(ErrorCode::ValidationInput, "too_deep"),
+            RequestFailure::Timeout { .. } => Self::lasting(Timeout, "timeout"),
+            RequestFailure::ConnectTimeout { .. } => Self::lasting(Timeout, "server_not_connected"),
+            RequestFailure::Oversized { .. } => Self::lasting(ExecutionFailed, "answer_too_large"),
+            RequestFailure::AnswerTooDeep => Self::lasting(ExecutionFailed, "answer_too_deep"),
+            RequestFailure::TooDeep => Self::lasting(ValidationInput, "too_deep"),
             RequestFailure::Exited { .. } | RequestFailure::HungUp { .. } => {
-                Self::passing("server_exited")
+                Self::transient("server_exited")
             }
-            RequestFailure::Closed | RequestFailure::Gone => Self::passing("server_closed"),
-            RequestFailure::Connect(_) => Self::passing("server_not_connected"),
+            RequestFailure::Closed | RequestFailure::Gone => Self::transient("server_closed"),
+            RequestFailure::Connect(_) => Self::transient("server_not_connected"),
             RequestFailure::SessionLost(_) | RequestFailure::EraLost(_) => {
-                Self::passing("session_lost")
+                Self::transient("session_lost")
             }
-            RequestFailure::Unresponsive => Self::passing("server_unresponsive"),
-            RequestFailure::Status { .. } => Self::passing("upstream_status"),
-            RequestFailure::BrokenOff(_) => Self::passing("answer_broken_off"),
-            RequestFailure::Overrun => Self::passing("client_too_slow"),
-            RequestFailure::NoMemory(_) => Self::passing("memory_exhausted"),
-            RequestFailure::Saturated => Self::passing("server_saturated"),
+            RequestFailure::Unresponsive => Self::transient("server_unresponsive"),
+            RequestFailure::Status { .. } => Self::transient("upstream_status"),
+            RequestFailure::BrokenOff(_) => Self::transient("answer_broken_off"),
+            RequestFailure::ClientTooSlow => Self::transient("client_too_slow"),
+            RequestFailure::NoMemory(_) => Self::transient("memory_exhausted"),
+            RequestFailure::Saturated => Self::transient("server_saturated"),
         }
     }
 }
 
 impl From<&CallError> for ErrorObject {
     fn from(error: &CallError) -> Self {
-        let Kind { code, reason, may_pass } = Kind::of(error);
+        let FailureKind { code, reason, is_retryable } = FailureKind::of(error);
         let mut object = Self::new(code, chain(error), &error.hint()).on_server();
-        object.retryable = may_pass;
+        object.retryable = is_retryable;
         object.cause = Some(Box::new(error.to_operator()));
         if let Value::Object(context) = error.to_rpc().context {
             object.details = context;

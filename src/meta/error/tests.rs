@@ -12,7 +12,7 @@ fn result(error: &ErrorObject) -> Value {
 }
 
 #[test]
-fn an_error_is_told_in_words_and_as_an_object() {
+fn an_error_is_returned_as_text_and_as_an_object() {
     let error = ErrorObject::unknown_tool(&ToolId::new("git", "lgo"), &["git/log".to_owned()])
         .about(&ToolId::new("git", "lgo"))
         .during(MetaTool::Call);
@@ -20,7 +20,7 @@ fn an_error_is_told_in_words_and_as_an_object() {
 }
 
 #[test]
-fn the_words_of_a_server_move_nothing_in_ours() {
+fn control_characters_of_a_server_are_removed_from_error_texts() {
     let rpc = json!({ "code": 7, "message": "a\u{1b}[2Jb\u{202e}c\0d\ne" }).to_string();
     for error in [
         ErrorObject::of_server("git", &rpc),
@@ -44,16 +44,13 @@ fn the_words_of_a_server_move_nothing_in_ours() {
 #[test]
 fn an_error_text_lists_each_wrong_field_on_its_own_line() {
     let error =
-        ErrorObject::new(ErrorCode::ValidationInput, "the arguments do not fit", "Mend them.")
+        ErrorObject::new(ErrorCode::ValidationInput, "the arguments do not fit", "Fix them.")
             .detail("validationErrors", json!(["Field 'a': x", "Field 'b': y"]));
-    assert_eq!(
-        error.text(),
-        "the arguments do not fit. Mend them.\n- Field 'a': x\n- Field 'b': y"
-    );
+    assert_eq!(error.text(), "the arguments do not fit. Fix them.\n- Field 'a': x\n- Field 'b': y");
 }
 
 #[test]
-fn a_call_without_an_answer_says_what_happened_and_whether_to_try_again() {
+fn the_error_of_an_unanswered_call_has_its_reason_and_its_retryable_flag() {
     let failed = |source| CallError::Failed { server: git(), source };
     let tripped = CallError::Tripped { server: git(), retry_in: Duration::from_secs(9) };
     let unknown = CallError::UnknownServer { server: "gti".into(), similar: vec!["git".into()] };
@@ -105,9 +102,9 @@ fn a_server_error_is_passed_on_and_a_malformed_or_large_one_is_bounded() {
 }
 
 #[test]
-fn every_code_has_its_name_and_says_whether_to_try_again() {
+fn every_error_code_has_its_name_and_its_retryable_flag() {
     use ErrorCode::*;
-    for (code, name, may_pass) in [
+    for (code, name, is_retryable) in [
         (ToolNotFound, "tool_not_found", false),
         (NoBackends, "no_backends", false),
         (BackendOverrideInvalid, "backend_override_invalid", false),
@@ -123,7 +120,16 @@ fn every_code_has_its_name_and_says_whether_to_try_again() {
         (Internal, "internal", true),
     ] {
         assert_eq!(json!(code), name);
-        assert_eq!(ErrorObject::new(code, "x", "").retryable, may_pass);
+        assert_eq!(ErrorObject::new(code, "x", "").retryable, is_retryable);
     }
     assert!(!ErrorObject::execution_disabled().retryable);
+}
+
+#[test]
+fn an_operator_gets_the_stable_code_and_the_suggestion_of_an_error() {
+    let error = ErrorObject::unknown_tool(&ToolId::new("git", "lgo"), &["git/log".to_owned()]);
+    insta::assert_snapshot!(
+        String::from_utf8_lossy(&error.to_rpc().render(Some("1"))),
+        @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"server `git` has no tool `lgo`","data":{"code":"TOOL_NOT_FOUND","suggestion":"Did you mean `git/log`?","context":{"similarTools":["git/log"]}}}}"#
+    );
 }

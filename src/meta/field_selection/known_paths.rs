@@ -34,15 +34,17 @@ pub(super) fn with_paths(result: &str) -> Option<String> {
         .into_iter()
         .chain(texts)
         .find_map(|value| Some(paths(value)).filter(|paths| !paths.is_empty()));
-    let words = match paths {
+    let note = match paths {
         Some(paths) => format!(
-            "Nothing in this result is called as one of `fields`: it is here as a whole. There are: {}",
+            "This is the whole result: it has none of the requested `fields`. Its paths: {}",
             paths.join(", ")
         ),
-        None => "`fields` picks parts of JSON, and nothing in this result has any: it is here as a whole."
-            .to_owned(),
+        None => {
+            "This is the whole result: `fields` selects parts of JSON, and it has no such parts."
+                .to_owned()
+        }
     };
-    result_document::with_note(result, &words)
+    result_document::with_note(result, &note)
 }
 
 /// Returns the paths in JSON text, the shortest first, and `…` if there are more.
@@ -71,7 +73,7 @@ fn paths(value: &str) -> Vec<String> {
             found.push(path);
             continue;
         }
-        for (name, value) in members.into_iter().filter(|(name, _)| can_be_asked_for(name)) {
+        for (name, value) in members.into_iter().filter(|(name, _)| is_selectable(name)) {
             // Values that were just read are borrowed from the text.
             let Cow::Borrowed(value) = value else { continue };
             let dot = if path.is_empty() { "" } else { "." };
@@ -82,9 +84,9 @@ fn paths(value: &str) -> Vec<String> {
 }
 
 /// Returns whether a name can be part of a path, and of a text for the caller.
-fn can_be_asked_for(name: &str) -> bool {
-    let is_odd = name.trim().is_empty() || name.contains('.') || name.ends_with(ITEMS);
-    !is_odd && name.len() <= SUGGESTION_BYTES_MAX && !name.contains(redact::is_control)
+fn is_selectable(name: &str) -> bool {
+    let is_ambiguous = name.trim().is_empty() || name.contains('.') || name.ends_with(ITEMS);
+    !is_ambiguous && name.len() <= SUGGESTION_BYTES_MAX && !name.contains(redact::is_control)
 }
 
 #[cfg(test)]
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_paths_are_those_that_can_be_asked_for_the_nearest_first() {
+    fn known_paths_are_selectable_and_shortest_first() {
         for (value, expected) in [
             (
                 r#"{"total":1,"rows":[7,{"name":"a","at":{"x":1}}],"odd.name":1,"":2,"tags":["a"]}"#,
@@ -109,7 +111,7 @@ mod tests {
                 let fields = super::super::FieldSelection::parse([path.as_str()]).expect("a path");
                 let result = format!(r#"{{"content":[],"structuredContent":{value}}}"#);
                 let applied = fields.apply(&result, &std::sync::atomic::AtomicBool::new(false));
-                assert!(!applied.contains("Nothing"), "{path} of {value}: {applied}");
+                assert!(!applied.contains("whole result"), "{path} of {value}: {applied}");
             }
         }
         let wide: serde_json::Map<String, serde_json::Value> =

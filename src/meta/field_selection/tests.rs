@@ -48,7 +48,7 @@ fn two_fields_of_one_array_come_back_together() {
 }
 
 #[test]
-fn arrays_in_arrays_and_one_that_is_the_whole_value_are_gone_through() {
+fn nested_arrays_and_an_array_as_the_whole_value_are_searched() {
     assert_eq!(of(&["[].a"], r#"[{"a":1},{"b":2}]"#).as_deref(), Some(r#"[{"a":1}]"#));
     assert_eq!(of(&["a"], r#"[{"a":1},{"b":2}]"#).as_deref(), Some(r#"[{"a":1}]"#));
     let value = r#"{"r":[[{"a":1,"b":0}],[{"b":2}],{"a":3}]}"#;
@@ -62,7 +62,7 @@ fn a_field_selection_does_not_follow_excessive_nesting() {
 }
 
 #[test]
-fn a_path_that_leads_nowhere_is_refused() {
+fn a_malformed_path_is_refused() {
     for path in ["", ".", "a.", ".a", "a..b", "[]", "a.[]"] {
         assert!(matches!(FieldSelection::parse([path]), Err(FieldPathError::Empty(_))), "{path}");
     }
@@ -72,7 +72,7 @@ fn a_path_that_leads_nowhere_is_refused() {
 }
 
 #[test]
-fn the_structured_value_is_looked_at_first_and_the_text_that_repeats_it_goes_with_it() {
+fn fields_are_selected_from_the_structured_value_and_the_text_that_repeats_it() {
     let result = r#"{"x":1e400,"content":[{"type":"text","text":"{ \"a\": 1, \"b\": 2 }"},{"type":"text","text":"{\"a\":3}"}],"structuredContent":{"a":1,"b":2},"isError":false}"#;
     assert_eq!(
         apply(&fields(&["b"]), result),
@@ -81,7 +81,7 @@ fn the_structured_value_is_looked_at_first_and_the_text_that_repeats_it_goes_wit
 }
 
 #[test]
-fn else_each_text_that_is_json_is_looked_at_and_other_blocks_stay() {
+fn fields_that_the_structured_value_lacks_are_selected_from_json_texts() {
     let image = r#"{ "type":"image","data":"AAAA","mimeType":"image/png"}"#;
     let result = format!(
         r#"{{"content":[{{"type":"text","text":"{{\"a\":1,\"b\":2}}","annotations":{{"priority":1e0}}}},{image},{{"type":"text","text":"a is 1"}},{{"type":"text","text":"[{{\"c\":1}}]"}}],"structuredContent":{{"c":1}}}}"#
@@ -95,13 +95,13 @@ fn else_each_text_that_is_json_is_looked_at_and_other_blocks_stay() {
 }
 
 #[test]
-fn where_nothing_is_found_every_byte_stays_behind_a_text_that_says_what_there_is() {
-    let is_whole = "it is here as a whole";
+fn a_result_without_the_fields_stays_whole_behind_a_list_of_its_paths() {
+    let is_whole = "This is the whole result";
     for (content, structured, words) in [
-        (r#"[ {"type":"text","text":"{\"a\":1}"} ]"#, "", "There are: a"),
-        (r#"[{"type":"text","text":"{\"a\":"}]"#, "", "nothing in this result has any"),
-        (r#"[{"type":"text","text":"words"},{"type":"image"}]"#, "", "picks parts of JSON"),
-        ("[]", r#"{"rows": [ {"a":1e400} ]}"#, "There are: rows[].a"),
+        (r#"[ {"type":"text","text":"{\"a\":1}"} ]"#, "", "Its paths: a"),
+        (r#"[{"type":"text","text":"{\"a\":"}]"#, "", "it has no such parts"),
+        (r#"[{"type":"text","text":"words"},{"type":"image"}]"#, "", "selects parts of JSON"),
+        ("[]", r#"{"rows": [ {"a":1e400} ]}"#, "Its paths: rows[].a"),
     ] {
         let structured = match structured {
             "" => String::new(),
@@ -117,11 +117,11 @@ fn where_nothing_is_found_every_byte_stays_behind_a_text_that_says_what_there_is
         assert_eq!(apply(&FieldSelection::default(), &result), result);
     }
     let alone = apply(&fields(&["b"]), r#"{"structuredContent":{"a":1}}"#);
-    assert!(alone.contains("There are: a") && alone.contains(r#""structuredContent":{"a":1}"#));
+    assert!(alone.contains("Its paths: a") && alone.contains(r#""structuredContent":{"a":1}"#));
 }
 
 #[test]
-fn a_failure_and_what_is_no_result_stay_as_they_are() {
+fn failures_and_malformed_results_stay_unchanged() {
     for result in [
         r#"{ "content": [ {"type":"text","text":"{\"a\":1}"} ], "isError": true }"#,
         r#"{"content":"{\"b\":1}"}"#,
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_odd(path in ".{0,30}", text in ".{0,60}") {
+    fn any_path_and_any_result_are_handled_without_a_panic(path in ".{0,30}", text in ".{0,60}") {
         if let Ok(fields) = FieldSelection::parse([path.as_str()]) {
             drop(apply(&fields, &text));
         }

@@ -38,7 +38,7 @@ fn a_preview_of_a_long_text_shows_the_beginning_and_a_little_of_the_end() {
 
     let words = shown["content"][0]["text"].as_str().expect("words");
     let size = &shown["_meta"][META_KEY];
-    insta::assert_snapshot!(words, @r#"This is a preview: 6692 of 158890 bytes of the result. To read on, call mcp_call with {"server": "git", "tool": "log", "cursor": "CURSOR"}: nothing is run again. To get only parts of a JSON result, call again with `fields`."#);
+    insta::assert_snapshot!(words, @r#"This is a preview: 6692 of 158890 bytes of the result. To read on without another call of the tool, call mcp_call with {"server": "git", "tool": "log", "cursor": "CURSOR"}. To get only parts of a JSON result, call again with `fields`."#);
     assert_eq!(size["bytes"], text.len());
     assert_eq!(size["nextCursor"], "CURSOR");
     assert_eq!(shown["isError"], true);
@@ -63,7 +63,7 @@ fn a_short_text_beside_a_long_one_is_shown_whole() {
 }
 
 #[test]
-fn a_structured_value_is_left_out_and_can_be_read_on_in_if_no_text_says_the_same() {
+fn a_structured_value_is_replaced_by_text_that_clients_can_page_through() {
     let value = json!({ "rows": vec![json!({ "name": "x" }); 2000] });
     let copy = json!({
         "content": [{ "type": "text", "text": value.to_string() }],
@@ -120,12 +120,12 @@ fn a_text_of_a_resource_is_text() {
 }
 
 #[test]
-fn where_the_rest_is_not_kept_that_is_said() {
+fn a_preview_without_a_cursor_says_that_the_rest_is_too_large() {
     let result = json!({ "content": [{ "type": "text", "text": text(2000) }] }).to_string();
     let preview = ResultPreview::of(&result, MAX).expect("it is large");
     let shown: Value =
         serde_json::from_str(&preview.to_result(&id(), MetaTool::RunTool, None)).expect("JSON");
-    insta::assert_snapshot!(shown["content"][0]["text"].as_str().expect("words"), @"This is a preview: 6692 of 30890 bytes of the result. The rest is too large to be kept: ask the tool for less.");
+    insta::assert_snapshot!(shown["content"][0]["text"].as_str().expect("words"), @"This is a preview: 6692 of 30890 bytes of the result. The rest is too large to keep: request less from the tool.");
     assert_eq!(shown["structuredContent"]["preview"], shown["_meta"][META_KEY]);
 }
 

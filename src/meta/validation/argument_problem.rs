@@ -20,7 +20,7 @@ use crate::{
 const LISTED_MAX: usize = 20;
 
 /// The keywords of a field's schema that a problem repeats: short ones that describe the value.
-const TOLD: [&str; 15] = [
+const REPEATED_KEYWORDS: [&str; 15] = [
     "type",
     "description",
     "enum",
@@ -65,7 +65,7 @@ pub(super) fn add(
     schema: &Value,
     problems: &mut Vec<ArgumentProblem>,
 ) {
-    let place = dotted(error.instance_path().as_str());
+    let field = dotted(error.instance_path().as_str());
     // The last part of the path is the keyword.
     let path = error.schema_path().as_str();
     let parent = path.rsplit_once('/').and_then(|(parent, _)| schema.pointer(parent));
@@ -73,32 +73,24 @@ pub(super) fn add(
     match error.kind() {
         Kind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
-            problems.push(ArgumentProblem {
-                field: within(&place, name),
-                message: match written_for(name, error.instance(), properties) {
-                    Some(other) => format!("it is missing; did you write `{other}` for it?"),
-                    None => "it is missing".to_owned(),
-                },
-                expected: properties.and_then(|all| all.get(name)).map(told),
-            });
+            let message = match written_for(name, error.instance(), properties) {
+                Some(other) => format!("it is missing; did you write `{other}` instead?"),
+                None => "it is missing".to_owned(),
+            };
+            let expected = properties.and_then(|all| all.get(name)).map(excerpt);
+            problems.push(ArgumentProblem { field: within(&field, name), message, expected });
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             for name in unexpected.iter().take(PROBLEMS_MAX + 1) {
-                let message = unknown(name, properties);
-                problems.push(ArgumentProblem {
-                    field: within(&place, name),
-                    message,
-                    expected: None,
-                });
+                let (field, message) = (within(&field, name), unknown(name, properties));
+                problems.push(ArgumentProblem { field, message, expected: None });
             }
         }
-        _ => problems.push(ArgumentProblem {
-            field: place,
-            message: message(error),
-            expected: parent
-                .map(told)
-                .filter(|told| told.as_object().is_some_and(|told| !told.is_empty())),
-        }),
+        _ => {
+            let expected = parent.map(excerpt);
+            let expected = expected.filter(|excerpt| *excerpt != Value::Object(Map::new()));
+            problems.push(ArgumentProblem { field, message: message(error), expected });
+        }
     }
 }
 
@@ -106,12 +98,12 @@ pub(super) fn add(
 /// besides the `known` ones.
 pub(super) fn misspelt(args: &Value, known: &BTreeSet<String>) -> Vec<ArgumentProblem> {
     let Some(args) = args.as_object().filter(|_| !known.is_empty()) else { return Vec::new() };
-    let strangers = args.keys().filter(|name| !known.contains(*name)).take(LISTED_MAX);
-    let doubts = strangers.filter_map(|name| {
+    let unknown_names = args.keys().filter(|name| !known.contains(*name)).take(LISTED_MAX);
+    let doubts = unknown_names.filter_map(|name| {
         spend_on_names(name, known.iter());
         let open = known.iter().filter(|known| !args.contains_key(*known)).map(String::as_str);
         let meant = similar_names::misspelt(name, open)?;
-        let message = format!("the tool knows no such field; did you mean `{meant}`?");
+        let message = format!("the tool has no such field; did you mean `{meant}`?");
         Some(ArgumentProblem { field: name.clone(), message, expected: None })
     });
     doubts.take(PROBLEMS_MAX).collect()
@@ -124,12 +116,12 @@ fn written_for(
     properties: Option<&Map<String, Value>>,
 ) -> Option<String> {
     let known = |name: &str| properties.is_some_and(|all| all.contains_key(name));
-    let strangers = instance.as_object()?.keys().filter(|name| !known(name)).take(LISTED_MAX);
-    let mut meant = strangers.filter(|name| {
+    let unknown_names = instance.as_object()?.keys().filter(|name| !known(name)).take(LISTED_MAX);
+    let mut misspelt = unknown_names.filter(|name| {
         spend_on_names(name, [missing].iter());
         similar_names::misspelt(name, [missing].into_iter()).is_some()
     });
-    meant.next().cloned()
+    misspelt.next().cloned()
 }
 
 /// Spends the cost of comparing each letter with each letter.
@@ -144,11 +136,11 @@ fn unknown(name: &str, properties: Option<&Map<String, Value>>) -> String {
     let near = nearest(name, known.iter().map(|known| (*known).clone()));
     match (near.first(), known.as_slice()) {
         (Some(near), _) => format!("there is no such field; did you mean `{near}`?"),
-        (None, []) => "there is no such field, and no other".to_owned(),
+        (None, []) => "there is no such field: it must have no fields".to_owned(),
         (None, known) => {
             let known = known.iter().map(|name| name.as_str()).take(LISTED_MAX);
             let known: Vec<&str> = known.collect();
-            format!("there is no such field; there are `{}`", known.join("`, `"))
+            format!("there is no such field; use one of `{}`", known.join("`, `"))
         }
     }
 }
@@ -161,7 +153,7 @@ fn message(error: &ValidationError<'_>) -> String {
         }
         Kind::Enum { options } => match options.as_array() {
             Some(options) => one_of(options, error.instance()),
-            None => "it is none of the values that it may have".to_owned(),
+            None => "it is not an allowed value".to_owned(),
         },
         Kind::Constant { expected_value } => format!("it must be {expected_value}"),
         Kind::Minimum { limit } => format!("it must be at least {limit}"),
@@ -179,15 +171,13 @@ fn message(error: &ValidationError<'_>) -> String {
         Kind::UniqueItems => "its items must differ from each other".to_owned(),
         Kind::Pattern { pattern } => format!("it must match the pattern `{pattern}`"),
         Kind::Format { format } => format!("it must be a {format}"),
-        Kind::FalseSchema => "it must not be there".to_owned(),
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => fits_none(context, error),
-        Kind::OneOfMultipleValid { .. } => {
-            "it fits several of the forms of which it may have one".to_owned()
-        }
-        Kind::Contains => "it lacks an item that it must have".to_owned(),
-        Kind::PropertyNames { .. } => "a field in it is called what none may be".to_owned(),
-        Kind::Not { .. } => "it is what it must not be".to_owned(),
-        Kind::UnevaluatedItems { .. } => "it has items that it must not have".to_owned(),
+        Kind::FalseSchema => "it must be absent".to_owned(),
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => matches_none(context, error),
+        Kind::OneOfMultipleValid { .. } => "it must match one alternative, not several".to_owned(),
+        Kind::Contains => "a required item is missing".to_owned(),
+        Kind::PropertyNames { .. } => "one of its fields has a forbidden name".to_owned(),
+        Kind::Not { .. } => "it is a forbidden value".to_owned(),
+        Kind::UnevaluatedItems { .. } => "it has forbidden items".to_owned(),
         // The text of the other errors does not contain the value.
         Kind::BacktrackLimitExceeded { .. }
         | Kind::RegexEngineFailure { .. }
@@ -218,8 +208,8 @@ fn one_of(options: &[Value], found: &Value) -> String {
     }
 }
 
-/// Describes a value that has none of several forms, by the problem with the nearest form.
-fn fits_none(context: &[Vec<ValidationError<'static>>], error: &ValidationError<'_>) -> String {
+/// Describes a value that matches none of several alternatives, by its problem with the nearest.
+fn matches_none(context: &[Vec<ValidationError<'static>>], error: &ValidationError<'_>) -> String {
     let is_other_type = |error: &ValidationError<'_>, at: &str| {
         matches!(error.kind(), Kind::Type { .. }) && error.instance_path().as_str() == at
     };
@@ -230,29 +220,29 @@ fn fits_none(context: &[Vec<ValidationError<'static>>], error: &ValidationError<
     if let Some(nearest) = context.iter().filter(of_type).min_by_key(|branch| branch.len())
         && let Some(first) = nearest.first()
     {
-        let place = dotted(first.instance_path().as_str());
         let reason = match first.kind() {
             Kind::Required { property } => format!("{property} is missing"),
             _ => message(first),
         };
-        return match first.instance_path().as_str() == at {
-            true => format!("it has none of its {} forms; in the nearest, {reason}", context.len()),
-            false => format!(
-                "it has none of its {} forms; in the nearest, '{place}': {reason}",
-                context.len()
-            ),
+        let field = match first.instance_path().as_str() {
+            path if path == at => String::new(),
+            path => format!("'{}': ", dotted(path)),
         };
+        let n_alternatives = context.len();
+        return format!(
+            "it matches none of {n_alternatives} alternatives; in the nearest, {field}{reason}"
+        );
     }
-    let mut wanted: Vec<String> = Vec::new();
+    let mut expected: Vec<String> = Vec::new();
     for error in context.iter().flatten() {
         if let Kind::Type { kind } = error.kind()
             && is_other_type(error, at)
         {
-            wanted.push(types(kind));
+            expected.push(types(kind));
         }
     }
-    wanted.dedup();
-    format!("it must be {}, not {}", wanted.join(" or "), kind_of(error.instance()))
+    expected.dedup();
+    format!("it must be {}, not {}", expected.join(" or "), kind_of(error.instance()))
 }
 
 fn types(kind: &TypeKind) -> String {
@@ -274,18 +264,18 @@ fn article(kind: &str) -> String {
 }
 
 /// Returns the keywords of a field's schema, without those inside the field.
-fn told(schema: &Value) -> Value {
+fn excerpt(schema: &Value) -> Value {
     let mut found = Map::new();
-    for name in TOLD {
+    for name in REPEATED_KEYWORDS {
         let Some(value) = schema.get(name) else { continue };
-        let told = match value {
+        let shown = match value {
             Value::String(text) => Value::from(redact::cut(text, QUOTE_BYTES_MAX)),
             // Some of many values would look like all of them.
             Value::Array(items) if items.len() > LISTED_MAX => continue,
             other => other.clone(),
         };
-        if told.to_string().len() <= 2 * QUOTE_BYTES_MAX {
-            found.insert(name.to_owned(), told);
+        if shown.to_string().len() <= 2 * QUOTE_BYTES_MAX {
+            found.insert(name.to_owned(), shown);
         }
     }
     Value::Object(found)

@@ -65,22 +65,24 @@ pub enum TooComplex {
     #[error("its parts are nested deeper than {SCHEMA_DEPTH_MAX} levels")]
     Depth,
     /// A pattern is too long, or matches in too many ways.
-    #[error("it has a pattern of {0} bytes that is too large to be matched")]
+    #[error("its pattern of {0} bytes is too expensive to match")]
     Pattern(usize),
     /// All patterns together are too large.
-    #[error("its patterns are too large together")]
+    #[error("all its patterns together are too expensive to match")]
     Patterns,
     /// A chain of references is too long.
     #[error("it has more than {REFERENCE_CHAIN_MAX} references in a row")]
     Chain,
     /// A reference leads to a place that may not be a schema.
-    #[error("its reference `{0}` leads to a place that cannot be bounded")]
+    #[error("its reference `{0}` may not lead to a schema")]
     Reference(Box<str>),
     /// It has `unevaluated…` keywords and too many references.
-    #[error("it has `unevaluated…` and more than {UNEVALUATED_REFERENCES_MAX} references")]
+    #[error(
+        "it has an `unevaluated…` keyword and more than {UNEVALUATED_REFERENCES_MAX} references"
+    )]
     Unevaluated,
     /// It has the keyword that is reserved for metamcp.
-    #[error("it has the keyword `{MARK}`")]
+    #[error("it has the keyword `{MARK}`, which metamcp reserves")]
     Marked,
 }
 
@@ -146,7 +148,7 @@ impl Walk {
         if depth > SCHEMA_DEPTH_MAX {
             return Err(TooComplex::Depth);
         }
-        self.note(members, depth)?;
+        self.record(members, depth)?;
         members.insert(MARK.to_owned(), Value::Bool(true));
         for name in APPLICATORS {
             match members.get_mut(name) {
@@ -171,7 +173,7 @@ impl Walk {
     }
 
     /// Records the references, the names and the costs of a part.
-    fn note(&mut self, members: &Map<String, Value>, depth: usize) -> Result<(), TooComplex> {
+    fn record(&mut self, members: &Map<String, Value>, depth: usize) -> Result<(), TooComplex> {
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         for name in ["$ref", "$dynamicRef", "$recursiveRef"] {
             if let Some(reference) = text(name) {

@@ -44,9 +44,9 @@ pub(super) struct CompiledSchema {
 }
 
 /// The keyword that spends a step when it is compiled, and does nothing else.
-struct Mark;
+struct MarkKeyword;
 
-impl<'i> Keyword<'i, MeteredArguments> for Mark {
+impl<'i> Keyword<'i, MeteredArguments> for MarkKeyword {
     fn validate(&self, _: MeteredValue<'i>) -> Result<(), ValidationError<'i>> {
         Ok(())
     }
@@ -62,7 +62,7 @@ fn mark<'a>(
     path: Location,
 ) -> Result<Box<dyn for<'i> Keyword<'i, MeteredArguments>>, ValidationError<'a>> {
     spend(1 + path.as_str().len() as u64 / 64);
-    Ok(Box::new(Mark))
+    Ok(Box::new(MarkKeyword))
 }
 
 impl CompiledSchema {
@@ -71,13 +71,14 @@ impl CompiledSchema {
         let schema: Value = serde_json::from_str(text).map_err(|error| unusable(&error))?;
         let fields = fields_of(&schema);
         let (prepared, _) = run_with(COMPILE_STEPS_MAX, None, || BoundedSchema::new(schema));
+        let prepared = prepared.map_err(|_| UncheckedArguments::TooCostly)?;
         let BoundedSchema { schema: prepared, costs, patterns_weight } =
-            prepared.map_err(|_| UncheckedArguments::TooCostly)??;
+            prepared.map_err(UncheckedArguments::TooComplex)?;
         let patterns = PatternOptions::regex()
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
             .dfa_size_limit(PATTERN_STATES_BYTES_MAX);
         // Only these support look-around, which common patterns of addresses use.
-        let looking = PatternOptions::fancy_regex()
+        let with_lookaround = PatternOptions::fancy_regex()
             .backtrack_limit(PATTERN_BACKTRACKS_MAX)
             .size_limit(PATTERN_COMPILED_BYTES_MAX)
             .dfa_size_limit(PATTERN_STATES_BYTES_MAX);
@@ -88,7 +89,7 @@ impl CompiledSchema {
             options()
                 .with_pattern_options(patterns)
                 .build(&prepared)
-                .or_else(|_| options().with_pattern_options(looking).build(&prepared))
+                .or_else(|_| options().with_pattern_options(with_lookaround).build(&prepared))
         });
         let validator = built.map_err(|_| UncheckedArguments::TooCostly)?;
         let validator = validator.map_err(|error| unusable(&error.masked()))?;
@@ -153,10 +154,8 @@ impl CompiledSchema {
             return Ok(verdict);
         }
         // A guess, which is left out if it costs too much.
-        let doubts = run_with(CHECK_STEPS_INLINE_MAX, stop, || {
-            argument_problem::misspelt(&args, &self.fields)
-        });
-        Ok(match doubts.0 {
+        let find_doubts = || argument_problem::misspelt(&args, &self.fields);
+        Ok(match run_with(CHECK_STEPS_INLINE_MAX, stop, find_doubts).0 {
             Ok(doubts) if !doubts.is_empty() => ArgumentVerdict::Doubtful(doubts),
             Ok(_) | Err(_) => ArgumentVerdict::Fits,
         })
@@ -203,16 +202,10 @@ fn fields_of(schema: &Value) -> BTreeSet<String> {
         "propertyNames",
     ];
     let properties = schema.get("properties").and_then(Value::as_object);
-    match properties {
-        Some(properties)
-            if MORE.iter().all(|more| schema.get(more).is_none())
-                // Otherwise it is a map on purpose.
-                && schema.get("additionalProperties").is_none_or(|more| *more == false) =>
-        {
-            properties.keys().cloned().collect()
-        }
-        _ => BTreeSet::new(),
-    }
+    // With `additionalProperties`, it is a map on purpose.
+    let is_closed = MORE.iter().all(|more| schema.get(more).is_none())
+        && schema.get("additionalProperties").is_none_or(|more| *more == false);
+    properties.filter(|_| is_closed).into_iter().flat_map(Map::keys).cloned().collect()
 }
 
 fn unusable(error: &dyn std::fmt::Display) -> UncheckedArguments {

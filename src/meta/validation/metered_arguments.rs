@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_compared_as_json_schema_has_it() {
+    fn items_are_compared_by_the_rules_of_json_schema() {
         for (items, expected) in [
             (json!([]), true),
             (json!([1, 1.0]), false),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn comparing_what_collides_is_paid_for() {
+    fn comparing_items_with_equal_digests_spends_steps() {
         // These have the same digest: a float cannot tell them apart.
         let items: Vec<u64> = (0..1000).map(|n| u64::MAX - n).collect();
         let items = json!(items);

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_without_end_is_left_wherever_it_is() {
+    fn endless_work_is_stopped_at_its_budget_its_stack_limit_or_its_flag() {
         fn forever(depth: usize) -> usize {
             spend(1);
             if depth == usize::MAX { 0 } else { forever(depth + 1) + 1 }
@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a bug")]
-    fn a_panic_stays_one() {
+    fn a_panic_of_the_work_is_passed_on() {
         let (Ok(()) | Err(_), _) = run_with(1, None, || panic!("a bug"));
     }
 
     proptest! {
         #[test]
-        fn no_more_is_spent_than_there_is(
+        fn work_never_spends_more_steps_than_its_budget(
             steps in 0..1000_u64, all in prop::collection::vec(0..200_u64, 0..20),
         ) {
             let (outcome, spent) = run_with(steps, None, || all.iter().for_each(|n| spend(*n)));

@@ -9,29 +9,29 @@ use super::{
         connection_lifecycle::LifecycleState,
         idle_connections::{self, IdleConnection},
     },
-    Books, Evictable, PermitAdmission, Sitting,
+    AdmissionState, Evictable, PermitAdmission,
 };
 
 /// An idle connection, by the number of its permit.
-type IdleGuest = IdleConnection<(u64, Arc<dyn Evictable>)>;
+type IdleCandidate = IdleConnection<(u64, Arc<dyn Evictable>)>;
 
-/// A snapshot of the connections that were not asked to close.
-struct Look {
-    idle: Vec<IdleGuest>,
+/// The connections that were not asked to close, at one moment.
+struct Survey {
+    idle: Vec<IdleCandidate>,
     /// The number of connections in use or connecting.
     n_busy: usize,
     /// The number of closed connections: another admission may have asked them to close.
     n_closed: usize,
 }
 
-/// The result of asking a connection to close.
-enum Told {
-    /// It closes.
-    Goes,
-    /// It was asked before.
-    IsGoing,
+/// The decision whether a connection is evicted.
+enum EvictionOutcome {
+    /// The connection is marked as closing.
+    Marked,
+    /// The connection was asked to close before.
+    AlreadyClosing,
     /// Enough other connections close.
-    Enough,
+    Unneeded,
 }
 
 impl PermitAdmission {
@@ -39,28 +39,32 @@ impl PermitAdmission {
     pub(super) fn make_room(self: &Arc<Self>) {
         loop {
             let min = {
-                let books = self.books();
-                if !books.is_short(0) {
+                let state = self.state();
+                if !state.is_short(0) {
                     return;
                 }
-                books.min
+                state.min
             };
-            let Look { idle, n_busy, n_closed } = self.look();
-            let Some((number, guest)) = idle_connections::evicted(idle, n_busy, min) else {
+            let Survey { idle, n_busy, n_closed } = self.survey();
+            let Some((number, connection)) = idle_connections::evicted(idle, n_busy, min) else {
                 return;
             };
             // Mark it before it closes, so that a concurrent call does not evict another one.
-            match self.books().tell_to_go(number, n_closed) {
-                Told::Goes => {}
-                Told::IsGoing => continue,
-                Told::Enough => return,
+            match self.state().mark_for_eviction(number, n_closed) {
+                EvictionOutcome::Marked => {}
+                EvictionOutcome::AlreadyClosing => continue,
+                EvictionOutcome::Unneeded => return,
             }
-            if guest.put_away(true) {
+            if connection.close_if_idle(true) {
                 self.n_evicted.fetch_add(1, Ordering::Relaxed);
-                tracing::info!(mcp_server = %guest.holding().0, "connection makes room for another");
+                let name = connection.usage().0;
+                tracing::info!(
+                    mcp_server = %name,
+                    "idle connection of server `{name}` closed: a request waits for a connection"
+                );
             } else {
                 // It is in use again, and therefore not idle in the next snapshot.
-                self.mark(number, false);
+                self.set_closing(number, false);
             }
         }
     }
@@ -72,14 +76,18 @@ impl PermitAdmission {
             // missed: until the next time is known, every one wakes the sweep.
             let woken = self.woken.notified();
             self.sweeps_at_ms.store(u64::MAX, Ordering::Relaxed);
-            let Look { idle, n_busy, .. } = self.look();
+            let Survey { idle, n_busy, .. } = self.survey();
             let (over, next) =
-                idle_connections::expired(idle, n_busy, self.books().min, Instant::now());
-            for (number, guest) in over {
-                if guest.put_away(false) {
-                    self.mark(number, true);
+                idle_connections::expired(idle, n_busy, self.state().min, Instant::now());
+            for (number, connection) in over {
+                if connection.close_if_idle(false) {
+                    self.set_closing(number, true);
                     self.n_swept.fetch_add(1, Ordering::Relaxed);
-                    tracing::info!(mcp_server = %guest.holding().0, "idle connection closed");
+                    let name = connection.usage().0;
+                    tracing::info!(
+                        mcp_server = %name,
+                        "idle connection of server `{name}` closed: its idle timeout is over"
+                    );
                 }
             }
             self.sweeps_at_ms.store(next.map_or(u64::MAX, |next| self.ms(next)), Ordering::Relaxed);
@@ -95,7 +103,7 @@ impl PermitAdmission {
 
     /// Records that a connection has become idle, with an idle timeout that ends at `ends`.
     pub(in crate::pool) fn became_idle(self: &Arc<Self>, ends: Option<Instant>) {
-        if self.n_wanted.load(Ordering::Relaxed) > 0 {
+        if self.n_to_close.load(Ordering::Relaxed) > 0 {
             self.make_room();
         }
         if let Some(ends) = ends
@@ -106,31 +114,26 @@ impl PermitAdmission {
     }
 
     /// Takes a snapshot of the connections that were not asked to close.
-    fn look(&self) -> Look {
-        let mut look = Look { idle: Vec::new(), n_busy: 0, n_closed: 0 };
+    fn survey(&self) -> Survey {
+        let mut survey = Survey { idle: Vec::new(), n_busy: 0, n_closed: 0 };
         // Connections are queried without the lock: they may be about to take it.
-        for (number, guest) in self.guests(Sitting::stays) {
-            match guest.idle() {
-                Some(IdleConnection { key: (), since, stay, loss, .. }) => {
-                    let is_above_share = self.books().is_above_share(number);
-                    look.idle.push(IdleConnection {
-                        key: (number, guest),
-                        since,
-                        stay,
-                        loss,
-                        is_above_share,
-                    });
+        for (number, connection) in self.open_connections() {
+            match connection.idle() {
+                Some(IdleConnection { key: (), since, limit, cost, .. }) => {
+                    let is_above_share = self.state().is_above_share(number);
+                    let key = (number, connection);
+                    survey.idle.push(IdleConnection { key, since, limit, cost, is_above_share });
                 }
-                None if guest.holding().1 == LifecycleState::Closed => look.n_closed += 1,
-                None => look.n_busy += 1,
+                None if connection.usage().1 == LifecycleState::Closed => survey.n_closed += 1,
+                None => survey.n_busy += 1,
             }
         }
-        look
+        survey
     }
 
-    fn mark(&self, number: u64, is_leaving: bool) {
-        if let Some(sitting) = self.books().guests.get_mut(&number) {
-            sitting.is_leaving = is_leaving;
+    fn set_closing(&self, number: u64, is_closing: bool) {
+        if let Some(permit) = self.state().held.get_mut(&number) {
+            permit.is_closing = is_closing;
         }
     }
 
@@ -140,29 +143,29 @@ impl PermitAdmission {
     }
 }
 
-impl Books {
+impl AdmissionState {
     /// Returns whether the permit `number` belongs to an account with more than its share.
     fn is_above_share(&self, number: u64) -> bool {
-        self.guests.get(&number).is_some_and(|sitting| self.seats.is_above_share(sitting.holder))
+        self.held.get(&number).is_some_and(|permit| self.permits.is_above_share(permit.holder))
     }
 
     /// Returns whether too few connections close. `n_closed` close for another reason.
     fn is_short(&self, n_closed: usize) -> bool {
-        let n_leaving = self.guests.values().filter(|guest| guest.is_leaving).count();
-        n_leaving + n_closed < self.n_wanted()
+        let n_closing = self.held.values().filter(|permit| permit.is_closing).count();
+        n_closing + n_closed < self.n_to_close()
     }
 
     /// Marks a connection as asked to close, unless it was or enough others close.
-    fn tell_to_go(&mut self, number: u64, n_closed: usize) -> Told {
+    fn mark_for_eviction(&mut self, number: u64, n_closed: usize) -> EvictionOutcome {
         if !self.is_short(n_closed) {
-            return Told::Enough;
+            return EvictionOutcome::Unneeded;
         }
-        match self.guests.get_mut(&number).filter(|one| one.stays()) {
-            None => Told::IsGoing,
-            Some(one) => {
-                one.is_leaving = true;
-                Told::Goes
+        match self.held.get_mut(&number) {
+            Some(permit) if !permit.is_closing => {
+                permit.is_closing = true;
+                EvictionOutcome::Marked
             }
+            Some(_) | None => EvictionOutcome::AlreadyClosing,
         }
     }
 }

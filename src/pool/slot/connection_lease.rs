@@ -17,14 +17,15 @@ pub struct ConnectionLease {
     /// The connection.
     pub connection: Arc<Connection>,
     /// Keeps the connection in use until the request ends.
-    _held: Held,
+    _guard: LeaseGuard,
 }
 
+/// The value that keeps a connection in use.
 #[derive(Debug)]
-enum Held {
-    /// Shared with other requests.
+enum LeaseGuard {
+    /// The connection is shared with other requests.
     Claim { _claim: Option<ConnectionClaim> },
-    /// Exclusive.
+    /// The connection is exclusive.
     Checkout { _checkout: Checkout },
 }
 
@@ -58,52 +59,46 @@ impl ServerSlot {
         owner: Option<&SessionOwner>,
         until: Instant,
     ) -> Result<ConnectionLease, SlotError> {
-        let keeper = match &self.connections {
-            Connections::Shared(keeper) => Arc::clone(keeper),
-            Connections::Owned(owned) => owned.of(owner)?,
+        let supervisor = match &self.connections {
+            Connections::Shared(supervisor) => Arc::clone(supervisor),
+            Connections::PerSession(per_session) => per_session.get_or_create(owner)?,
             Connections::Exclusive(exclusive) => {
                 let (connection, checkout) = exclusive.check_out(holder, until).await?;
-                return Ok(ConnectionLease {
-                    connection,
-                    _held: Held::Checkout { _checkout: checkout },
-                });
+                let _guard = LeaseGuard::Checkout { _checkout: checkout };
+                return Ok(ConnectionLease { connection, _guard });
             }
         };
-        let (connection, claim) = keeper.lease(holder, Some(until)).await?;
-        Ok(ConnectionLease { connection, _held: Held::Claim { _claim: claim } })
+        let (connection, claim) = supervisor.lease(holder, Some(until)).await?;
+        Ok(ConnectionLease { connection, _guard: LeaseGuard::Claim { _claim: claim } })
     }
 
     /// Leases a connection for a request of `owner` if one is available without waiting.
     pub fn ready(&self, owner: Option<&SessionOwner>) -> Option<ConnectionLease> {
-        let (connection, claim) = self.standing(owner)?.claim()?;
-        Some(ConnectionLease { connection, _held: Held::Claim { _claim: Some(claim) } })
+        let (connection, claim) = self.supervisor_of(owner)?.claim()?;
+        Some(ConnectionLease { connection, _guard: LeaseGuard::Claim { _claim: Some(claim) } })
     }
 
     /// Returns the connection that a request of `owner` would most likely get, if any.
     pub fn live(&self, owner: Option<&SessionOwner>) -> Option<Arc<Connection>> {
         match &self.connections {
             Connections::Exclusive(exclusive) => exclusive.live(),
-            Connections::Shared(_) | Connections::Owned(_) => self.standing(owner)?.live(),
+            Connections::Shared(_) | Connections::PerSession(_) => {
+                self.supervisor_of(owner)?.live()
+            }
         }
     }
 
     /// Returns how long the connection attempt for `owner` has been in progress, if there is one.
     pub fn connecting_for(&self, owner: Option<&SessionOwner>) -> Option<Duration> {
-        match &self.connections {
-            Connections::Exclusive(exclusive) => {
-                exclusive.supervisors().iter().filter_map(|keeper| keeper.connecting_for()).max()
-            }
-            Connections::Shared(_) | Connections::Owned(_) => {
-                self.standing(owner)?.connecting_for()
-            }
-        }
+        let supervisors = self.supervisors_for(owner);
+        supervisors.iter().filter_map(|supervisor| supervisor.connecting_for()).max()
     }
 
     /// Waits until an attempt to connect for `owner` has failed and another attempt follows. Never
     /// returns where each request may have its own connection. Cancel safe.
-    pub async fn absent(&self, owner: Option<&SessionOwner>) {
-        match self.standing(owner) {
-            Some(keeper) => keeper.absent().await,
+    pub async fn wait_until_absent(&self, owner: Option<&SessionOwner>) {
+        match self.supervisor_of(owner) {
+            Some(supervisor) => supervisor.wait_until_absent().await,
             None => pending().await,
         }
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use tokio::time::Instant;
 
-use super::{ConnectionClaim, KeeperState, ServerContext, Supervisor};
+use super::{ConnectionClaim, ServerContext, Supervisor, SupervisorState};
 use crate::{
     capacity_holder::Holder,
     config::defaults,
@@ -33,7 +33,7 @@ pub(super) enum ConnectRefusal {
     /// The attempt with this number failed.
     Dial { attempt: u64, error: Arc<ConnectError> },
     /// The attempt was not started because no request waits for it any more.
-    Deserted,
+    Abandoned,
     /// The attempt was not started, or was cancelled, because the server is closing.
     Closing,
 }
@@ -41,22 +41,22 @@ pub(super) enum ConnectRefusal {
 impl Supervisor {
     /// Starts to connect unless there is a connection or an attempt already.
     pub(in crate::pool) fn start_connecting(self: &Arc<Self>) {
-        let keeper = Arc::clone(self);
-        self.origin.dialer.tasks().spawn(async move {
-            let _reported_by_the_dial = keeper.lease(Holder::SERVICE, None).await;
+        let supervisor = Arc::clone(self);
+        self.context.dialer.tasks().spawn(async move {
+            let _reported_by_the_dial = supervisor.lease(Holder::SERVICE, None).await;
         });
     }
 
     pub(super) fn join_dial(self: &Arc<Self>) -> FlightWaiter<ConnectOutcome> {
-        let keeper = Arc::clone(self);
+        let supervisor = Arc::clone(self);
         let ready = || {
             let (connection, claim) = self.claim()?;
             Some(Ok(Arc::new(NewConnection { connection, _held: Some(claim) })))
         };
-        self.dials.join(self.origin.dialer.tasks(), ready, || async move {
-            keeper.state().dialled_since = Some(Instant::now());
-            let outcome = keeper.dial().await;
-            keeper.state().dialled_since = None;
+        self.dials.join(self.context.dialer.tasks(), ready, || async move {
+            supervisor.state().dialled_since = Some(Instant::now());
+            let outcome = supervisor.dial().await;
+            supervisor.state().dialled_since = None;
             outcome
         })
     }
@@ -64,34 +64,34 @@ impl Supervisor {
     async fn dial(self: &Arc<Self>) -> ConnectOutcome {
         if let Some(last) = self.live.load_full() {
             // The watcher of the connection may not have run yet.
-            self.lost(&last);
+            self.note_lost(&last);
             // A server has one process at a time: wait until the last one has ended.
             if last.is_child() {
                 last.skip_drain();
                 last.down().await;
             }
         }
-        self.be_seated().await?;
-        let generation = self.origin.generation.fetch_add(1, Ordering::Relaxed) + 1;
-        let attempt = self.origin.attempts.fetch_add(1, Ordering::Relaxed) + 1;
-        tracing::debug!(mcp_server = %self.name(), generation, attempt, "dialling");
+        self.begin_with_permits().await?;
+        let generation = self.context.generation.fetch_add(1, Ordering::Relaxed) + 1;
+        let attempt = self.context.attempts.fetch_add(1, Ordering::Relaxed) + 1;
         let closing = self.closing.child_token();
-        let ServerContext { name, declared, dialer, .. } = &self.origin;
+        let ServerContext { name, declared, dialer, .. } = &self.context;
+        tracing::debug!(mcp_server = %name, generation, attempt, "connecting to server `{name}`");
         let absent = |error: &ConnectError| {
             self.state().last_error = Some(chain(error));
             self.is_absent.send_replace(true);
         };
-        let patience = {
+        let window = {
             let mut state = self.state();
             let down_since = *state.down_since.get_or_insert_with(Instant::now);
-            ReconnectWindow::until(
-                down_since + defaults::CONNECT_PATIENCE,
-                state.was_connected,
-                &absent,
-            )
+            ReconnectWindow {
+                ends: down_since + defaults::ABSENCE_TIMEOUT,
+                was_connected: state.was_connected,
+                on_absence: &absent,
+            }
         };
-        let party = self.party.clone();
-        match dialer.dial(name, declared, generation, party, closing, patience).await {
+        let owner = self.owner.clone();
+        match dialer.dial(name, declared, generation, owner, closing, window).await {
             Ok(connection) => Ok(Arc::new(self.connected(connection))),
             Err(error) => {
                 let error = self.not_connected(generation, error);
@@ -101,13 +101,13 @@ impl Supervisor {
     }
 
     /// Takes the permits that a connection needs, unless it has them, and begins to connect.
-    async fn be_seated(self: &Arc<Self>) -> Result<(), ConnectRefusal> {
+    async fn begin_with_permits(self: &Arc<Self>) -> Result<(), ConnectRefusal> {
         let mut taken = Vec::new();
         while !self.begin(&mut taken)? {
             taken = match self.acquire_permits().await {
-                Some(seats) => seats,
+                Some(permits) => permits,
                 None if self.closing.is_cancelled() => return Err(ConnectRefusal::Closing),
-                None => return Err(ConnectRefusal::Deserted),
+                None => return Err(ConnectRefusal::Abandoned),
             };
         }
         Ok(())
@@ -120,15 +120,15 @@ impl Supervisor {
         if state.is_closing {
             return Err(ConnectRefusal::Closing);
         }
-        state.seats.append(taken);
-        if state.seats.is_empty() {
+        state.permits.append(taken);
+        if state.permits.is_empty() {
             return Ok(false);
         }
-        state.put_away = None;
+        state.closed_idle_lists = None;
         if state.life.state() == LifecycleState::Closed {
             state.life = ConnectionLifecycle::default();
         }
-        self.note(&mut state, ConnectionLifecycle::dial);
+        self.transition(&mut state, ConnectionLifecycle::dial);
         Ok(true)
     }
 
@@ -142,11 +142,11 @@ impl Supervisor {
         }
         let is_closing = state.is_closing;
         if !is_closing {
-            self.note(&mut state, ConnectionLifecycle::connected);
+            self.transition(&mut state, ConnectionLifecycle::connected);
         }
         state.generation = generation;
         state.down_since = None;
-        state.n_redials_failed = 0;
+        state.n_reconnects_failed = 0;
         // Clients that know other lists must read them again. An upstream's lists are known. A
         // restarted child may have changed, unless metamcp itself closed it.
         let tools = connection.tools_fingerprint();
@@ -160,63 +160,66 @@ impl Supervisor {
         if std::mem::take(&mut state.is_missed) || has_changed {
             connection.announce_lists_changed();
         }
-        self.standing().connected(generation);
+        self.desired().connected(generation);
         self.live.store(Some(Arc::clone(&connection)));
         drop(state);
-        self.origin.roster.note_arrival(self.name());
+        self.context.admission.note_arrival(self.name());
         let version = connection.profile().map(|profile| profile.protocol_version.as_str());
+        let name = self.name();
         tracing::info!(
-            mcp_server = %self.name(), generation, child_pid = connection.pid(),
-            protocol_version = version, "server connected"
+            mcp_server = %name, generation, child_pid = connection.pid(),
+            protocol_version = version, "server `{name}` connected"
         );
-        let tasks = self.origin.dialer.tasks();
-        tasks.spawn(Arc::clone(self).watch(Arc::clone(&connection)));
-        let keeper = Arc::clone(self);
-        tasks.spawn(async move { keeper.reconcile().await });
-        let held = (!is_closing).then(|| ConnectionClaim::of_dial(self, generation));
-        NewConnection { connection, _held: held }
+        let tasks = self.context.dialer.tasks();
+        tasks.spawn(Arc::clone(self).record_end(Arc::clone(&connection)));
+        let supervisor = Arc::clone(self);
+        tasks.spawn(async move { supervisor.reconcile().await });
+        // The attempt itself holds the first lease.
+        let supervisor = Arc::clone(self);
+        let _held = (!is_closing).then(|| ConnectionClaim { supervisor, generation });
+        NewConnection { connection, _held }
     }
 
     fn not_connected(self: &Arc<Self>, generation: u64, error: ConnectError) -> Arc<ConnectError> {
         // Take the number back, unless another connection has the next one already.
-        let _taken = self.origin.generation.compare_exchange(
+        let _taken = self.context.generation.compare_exchange(
             generation,
             generation - 1,
             Ordering::Relaxed,
             Ordering::Relaxed,
         );
-        let text = chain(&error);
-        let seats = {
+        let (name, text, hint) = (self.name(), chain(&error), error.hint());
+        let permits = {
             let mut state = self.state();
             if !state.is_closing {
                 tracing::warn!(
-                    mcp_server = %self.name(), error = text, hint = %error.hint(),
-                    "server not connected"
+                    mcp_server = %name, error = text, %hint,
+                    "connection failed: {text}. {hint}"
                 );
-                self.note(&mut state, ConnectionLifecycle::fail);
+                self.transition(&mut state, ConnectionLifecycle::fail);
             }
             state.has_failed_since = true;
             state.last_error = Some(text);
             self.schedule_reconnect(&mut state);
-            std::mem::take(&mut state.seats)
+            std::mem::take(&mut state.permits)
         };
-        drop(seats);
+        drop(permits);
         self.is_absent.send_replace(false);
         Arc::new(error)
     }
 
     /// Waits for the end of `connection` and records it.
-    async fn watch(self: Arc<Self>, connection: Arc<Connection>) {
+    async fn record_end(self: Arc<Self>, connection: Arc<Connection>) {
         let since = Instant::now();
         connection.wait_until_gone().await;
         if since.elapsed() >= defaults::STABLE_AFTER {
             self.state().backoff = None;
         }
-        self.lost(&connection);
+        self.note_lost(&connection);
         // Running requests may finish within the longest request timeout. Then the link closes.
         connection.drain_and_close(connection.longest_timeout()).await;
         connection.down().await;
-        let seats = {
+        let permits = {
             let mut state = self.state();
             // The exit status of a process is known only now.
             state.note_end(&connection);
@@ -230,15 +233,15 @@ impl Supervisor {
                 LifecycleState::Idle
                 | LifecycleState::Active
                 | LifecycleState::Failed
-                | LifecycleState::Closed => std::mem::take(&mut state.seats),
+                | LifecycleState::Closed => std::mem::take(&mut state.permits),
             }
         };
-        drop(seats);
+        drop(permits);
     }
 
     /// Records that `connection` takes no more requests, unless that is known or the connection has
     /// been replaced.
-    pub(super) fn lost(self: &Arc<Self>, connection: &Connection) {
+    pub(super) fn note_lost(self: &Arc<Self>, connection: &Connection) {
         if connection.is_live() {
             return;
         }
@@ -248,22 +251,22 @@ impl Supervisor {
         }
         match state.life.state() {
             LifecycleState::Active => {
-                self.note(&mut state, ConnectionLifecycle::fail);
+                self.transition(&mut state, ConnectionLifecycle::fail);
             }
             // Unanswered pings count as a failed use of the connection.
             LifecycleState::Idle
                 if matches!(connection.reason(), Some(RequestFailure::Unresponsive)) =>
             {
-                self.note(&mut state, ConnectionLifecycle::lease);
-                self.note(&mut state, ConnectionLifecycle::fail);
+                self.transition(&mut state, ConnectionLifecycle::lease);
+                self.transition(&mut state, ConnectionLifecycle::fail);
             }
             LifecycleState::Idle => {
-                self.note(&mut state, ConnectionLifecycle::close);
+                self.transition(&mut state, ConnectionLifecycle::close);
             }
             LifecycleState::Connecting | LifecycleState::Failed | LifecycleState::Closed => return,
         }
         state.note_end(connection);
-        self.origin.losses.fetch_add(1, Ordering::Relaxed);
+        self.context.losses.fetch_add(1, Ordering::Relaxed);
         state.has_failed_since = true;
         state.down_since.get_or_insert_with(Instant::now);
         self.schedule_reconnect(&mut state);
@@ -275,7 +278,7 @@ impl Supervisor {
     }
 }
 
-impl KeeperState {
+impl SupervisorState {
     /// Records why a connection has ended, if that is known.
     fn note_end(&mut self, connection: &Connection) {
         self.error_lines = connection.error_lines();

@@ -1,18 +1,18 @@
 //! Leases of the supervised connection, and the requests that wait for one.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::time::{self, Instant};
 
 use super::{
-    Supervisor, WaitsFor,
+    PermitSource, Supervisor,
     connect::{ConnectRefusal, NewConnection},
 };
 use crate::{
     capacity_holder::Holder,
     connection::{Connection, ConnectionOwner},
     pool::{
-        admission::ConnectionPermit,
+        admission::{ConnectionPermit, Evictable},
         connection_lifecycle::{ConnectionLifecycle, LifecycleState},
         error::SlotError,
     },
@@ -21,12 +21,12 @@ use crate::{
 /// A lease of a connection. While a lease exists, the connection is in use.
 #[derive(Debug)]
 pub(in crate::pool) struct ConnectionClaim {
-    keeper: Arc<Supervisor>,
-    generation: u64,
+    pub(super) supervisor: Arc<Supervisor>,
+    pub(super) generation: u64,
 }
 
 /// A request that waits for a connection.
-struct Asking<'a>(&'a Supervisor);
+struct WaitingRequest<'a>(&'a Supervisor);
 
 impl Supervisor {
     /// Leases the connection if it exists and takes requests.
@@ -43,8 +43,8 @@ impl Supervisor {
         if !is_there || state.generation != generation {
             return None;
         }
-        self.note(&mut state, ConnectionLifecycle::lease)?;
-        Some(ConnectionClaim { keeper: Arc::clone(self), generation })
+        self.transition(&mut state, ConnectionLifecycle::lease)?;
+        Some(ConnectionClaim { supervisor: Arc::clone(self), generation })
     }
 
     /// Leases the connection, and connects first if there is none. Concurrent callers cause one
@@ -61,16 +61,16 @@ impl Supervisor {
         until: Option<Instant>,
     ) -> Result<(Arc<Connection>, Option<ConnectionClaim>), SlotError> {
         let closing = || SlotError::Closing(self.name().clone());
-        let _asking = Asking::new(self);
+        let _waiting = WaitingRequest::new(self);
         loop {
             if let Some((connection, claim)) = self.claim() {
                 return Ok((connection, Some(claim)));
             }
-            if self.origin.leaving.is_cancelled() || self.state().is_closing {
+            if self.context.draining.is_cancelled() || self.state().is_closing {
                 return Err(closing());
             }
-            if let ConnectionOwner::Owned(_) | ConnectionOwner::Exclusive = self.party {
-                self.state().holder = holder;
+            if let ConnectionOwner::Owned(_) | ConnectionOwner::Exclusive = self.owner {
+                self.state().holder = Some(holder);
             }
             let mut outcome = std::pin::pin!(self.join_dial().outcome());
             let outcome = match until {
@@ -81,13 +81,13 @@ impl Supervisor {
                     Err(_) => tokio::select! {
                         biased;
                         outcome = &mut outcome => outcome,
-                        error = self.lack_of_seat() => return Err(error),
+                        error = self.permit_shortage() => return Err(error),
                     },
                 },
             };
             match outcome {
-                Some(Ok(dialled)) => {
-                    let NewConnection { connection, .. } = &*dialled;
+                Some(Ok(new)) => {
+                    let NewConnection { connection, .. } = &*new;
                     // If the connection has gone already, its user finds out.
                     return Ok((Arc::clone(connection), self.claim_of(connection)));
                 }
@@ -95,7 +95,7 @@ impl Supervisor {
                     return Err(SlotError::Dial { attempt, error });
                 }
                 // The attempt was skipped before this request joined. Try again.
-                Some(Err(ConnectRefusal::Deserted)) => {}
+                Some(Err(ConnectRefusal::Abandoned)) => {}
                 // A shutdown cancelled an attempt that has no outcome.
                 Some(Err(ConnectRefusal::Closing)) | None => return Err(closing()),
             }
@@ -103,25 +103,25 @@ impl Supervisor {
     }
 
     /// Waits until the attempt lacks a permit, and returns that as an error.
-    async fn lack_of_seat(&self) -> SlotError {
+    async fn permit_shortage(&self) -> SlotError {
         loop {
-            let told = self.queued.notified();
-            if let Some(error) = self.no_seat() {
+            let queued = self.queued.notified();
+            if let Some(error) = self.shortage() {
                 return error;
             }
-            told.await;
+            queued.await;
         }
     }
 
     /// Returns the error if the attempt lacks a permit.
-    fn no_seat(&self) -> Option<SlotError> {
+    fn shortage(&self) -> Option<SlotError> {
         let waits_for = self.state().waits_for?;
         let server = self.name().clone();
-        Some(match (waits_for, &self.origin.own) {
-            (WaitsFor::Own, Some(own)) => SlotError::Busy { server, max: own.size() },
-            (WaitsFor::Own | WaitsFor::Pool, _) => {
-                let roster = &self.origin.roster;
-                SlotError::Exhausted { server, size: roster.size(), holders: roster.holders() }
+        let (pool, own) = (&self.context.admission, &self.context.server_admission);
+        Some(match (waits_for, own) {
+            (PermitSource::Server, Some(own)) => SlotError::Busy { server, max: own.size() },
+            (PermitSource::Server | PermitSource::Pool, _) => {
+                SlotError::Exhausted { server, size: pool.size(), holders: pool.holders() }
             }
         })
     }
@@ -129,72 +129,62 @@ impl Supervisor {
     /// Waits for the permits that a connection needs. Returns `None` if no request waits for the
     /// connection any more, or if the server is closing.
     pub(super) async fn acquire_permits(self: &Arc<Self>) -> Option<Vec<ConnectionPermit>> {
-        let holder = self.state().holder;
-        let seats = async {
-            let this = || {
-                let this: std::sync::Weak<Self> = Arc::downgrade(self);
-                this
-            };
-            let mut seats = Vec::new();
-            if let Some(own) = &self.origin.own {
-                self.waits_for(WaitsFor::Own);
-                seats.push(own.seat(holder, this()).await);
+        let holder = self.state().holder.unwrap_or(Holder::SERVICE);
+        let permits = async {
+            let this: Weak<dyn Evictable> = Arc::<Self>::downgrade(self);
+            let mut permits = Vec::new();
+            if let Some(own) = &self.context.server_admission {
+                self.set_waits_for(PermitSource::Server);
+                permits.push(own.acquire(holder, Weak::clone(&this)).await);
             }
-            self.waits_for(WaitsFor::Pool);
-            seats.push(self.origin.roster.seat(holder, this()).await);
-            seats
+            self.set_waits_for(PermitSource::Pool);
+            permits.push(self.context.admission.acquire(holder, this).await);
+            permits
         };
         let taken = tokio::select! {
             biased;
-            seats = seats => Some(seats),
+            permits = permits => Some(permits),
             () = self.closing.cancelled() => None,
-            () = self.is_deserted() => None,
+            () = self.wait_until_abandoned() => None,
         };
         self.state().waits_for = None;
         taken
     }
 
-    fn waits_for(&self, what: WaitsFor) {
-        self.state().waits_for = Some(what);
+    fn set_waits_for(&self, source: PermitSource) {
+        self.state().waits_for = Some(source);
         self.queued.notify_waiters();
     }
 
     /// Waits until no request waits for a connection.
-    async fn is_deserted(&self) {
+    async fn wait_until_abandoned(&self) {
         loop {
-            let told = self.deserted.notified();
-            if self.state().n_asking == 0 {
+            let abandoned = self.abandoned.notified();
+            if self.state().n_waiting_requests == 0 {
                 return;
             }
-            told.await;
+            abandoned.await;
         }
     }
 }
 
-impl<'a> Asking<'a> {
-    fn new(keeper: &'a Supervisor) -> Self {
-        keeper.state().n_asking += 1;
-        Self(keeper)
+impl<'a> WaitingRequest<'a> {
+    fn new(supervisor: &'a Supervisor) -> Self {
+        supervisor.state().n_waiting_requests += 1;
+        Self(supervisor)
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
         let is_last = {
             let mut state = self.0.state();
-            state.n_asking -= 1;
-            state.n_asking == 0
+            state.n_waiting_requests -= 1;
+            state.n_waiting_requests == 0
         };
         if is_last {
-            self.0.deserted.notify_waiters();
+            self.0.abandoned.notify_waiters();
         }
-    }
-}
-
-impl ConnectionClaim {
-    /// Takes over the lease that a connection attempt holds of its new connection.
-    pub(super) fn of_dial(keeper: &Arc<Supervisor>, generation: u64) -> Self {
-        Self { keeper: Arc::clone(keeper), generation }
     }
 }
 
@@ -202,20 +192,20 @@ impl Drop for ConnectionClaim {
     fn drop(&mut self) {
         let now = Instant::now();
         // A connection that has gone failed under this request, even if its watcher runs later.
-        if let Some(live) = &*self.keeper.live.load() {
-            self.keeper.lost(live);
+        if let Some(live) = &*self.supervisor.live.load() {
+            self.supervisor.note_lost(live);
         }
         let is_last = {
-            let mut state = self.keeper.state();
+            let mut state = self.supervisor.state();
             // The connection may have gone meanwhile, and there may be a new one.
             if state.generation != self.generation || state.life.state() != LifecycleState::Active {
                 return;
             }
-            state.used = now;
-            self.keeper.note(&mut state, ConnectionLifecycle::release) == Some(true)
+            state.used = Some(now);
+            self.supervisor.transition(&mut state, ConnectionLifecycle::release) == Some(true)
         };
         if is_last {
-            self.keeper.became_idle(now);
+            self.supervisor.became_idle(now);
         }
     }
 }

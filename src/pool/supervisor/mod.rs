@@ -64,11 +64,11 @@ pub(super) struct ServerContext {
     /// The gate that decides whether the server may get requests.
     pub(super) gate: Arc<BreakerGate>,
     /// The admission for the connections of all servers.
-    pub(super) roster: Arc<PermitAdmission>,
+    pub(super) admission: Arc<PermitAdmission>,
     /// The admission for this server's connections, if it declares a maximum for its clients.
-    pub(super) own: Option<Arc<PermitAdmission>>,
+    pub(super) server_admission: Option<Arc<PermitAdmission>>,
     /// Cancelled when the server takes no more requests.
-    pub(super) leaving: CancellationToken,
+    pub(super) draining: CancellationToken,
     /// Ends every connection and every attempt of the server.
     pub(super) closing: CancellationToken,
 }
@@ -76,45 +76,46 @@ pub(super) struct ServerContext {
 /// The supervisor of one connection to a server.
 #[derive(Debug)]
 pub(super) struct Supervisor {
-    origin: ServerContext,
-    party: ConnectionOwner,
+    context: ServerContext,
+    owner: ConnectionOwner,
     live: ArcSwapOption<Connection>,
     dials: Arc<SingleFlight<ConnectOutcome>>,
-    state: Mutex<KeeperState>,
+    state: Mutex<SupervisorState>,
     /// Notified when the last request that waits for a connection leaves.
-    deserted: Notify,
+    abandoned: Notify,
     /// Notified when an attempt begins to wait for a permit.
     queued: Notify,
     /// Set when an attempt has failed and another follows, or when the upstream accepts no
     /// connection.
     is_absent: watch::Sender<bool>,
-    standing: Mutex<DesiredState>,
-    settles: Arc<SingleFlight<()>>,
+    desired: Mutex<DesiredState>,
+    reconciliation: Arc<SingleFlight<()>>,
     /// Ends this supervisor's connection and attempt.
     closing: CancellationToken,
 }
 
-#[derive(Debug)]
-struct KeeperState {
+#[derive(Debug, Default)]
+struct SupervisorState {
     life: ConnectionLifecycle,
     /// The generation of the connection whose leases are counted.
     generation: u64,
     /// The permits. Returned when the connection is down.
-    seats: Vec<ConnectionPermit>,
-    waits_for: Option<WaitsFor>,
-    /// The holder that the permits count for. A shared connection counts for the service.
-    holder: Holder,
+    permits: Vec<ConnectionPermit>,
+    waits_for: Option<PermitSource>,
+    /// The client that the permits count for. A shared connection has none.
+    holder: Option<Holder>,
     /// The number of requests that wait for a connection.
-    n_asking: usize,
-    used: Instant,
+    n_waiting_requests: usize,
+    /// The end of the last use of the connection.
+    used: Option<Instant>,
     /// The lists of the last connection, if that was closed because it was idle.
-    put_away: Option<Arc<ListRevisions>>,
+    closed_idle_lists: Option<Arc<ListRevisions>>,
     last_error: Option<String>,
     /// The last lines that the last child wrote to standard error, for operators.
     error_lines: Vec<String>,
-    is_redialling: bool,
+    is_reconnecting: bool,
     /// The number of consecutive failures of background reconnects.
-    n_redials_failed: u32,
+    n_reconnects_failed: u32,
     is_closing: bool,
     /// The pause before the next background reconnect.
     backoff: Option<Backoff>,
@@ -132,12 +133,12 @@ struct KeeperState {
     is_missed: bool,
 }
 
-/// The permit that an attempt waits for before it begins.
+/// The source of the permit that an attempt waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WaitsFor {
-    /// One of the server's own permits.
-    Own,
-    /// One of the pool's permits.
+enum PermitSource {
+    /// The server's own maximum.
+    Server,
+    /// The pool.
     Pool,
 }
 
@@ -146,61 +147,40 @@ enum WaitsFor {
 pub(super) struct SupervisorStatus {
     pub(super) state: LifecycleState,
     /// The connection was closed because it was idle.
-    pub(super) is_put_away: bool,
+    pub(super) is_closed_idle: bool,
     pub(super) last_error: Option<String>,
     pub(super) is_waiting: bool,
     pub(super) connection: Option<Arc<Connection>>,
 }
 
 impl Supervisor {
-    /// Returns the supervisor of a connection for `party`. Connects nothing yet.
-    pub(super) fn new(origin: ServerContext, party: ConnectionOwner) -> Arc<Self> {
-        let closing = origin.closing.child_token();
+    /// Returns the supervisor of a connection for `owner`. Connects nothing yet.
+    pub(super) fn new(context: ServerContext, owner: ConnectionOwner) -> Arc<Self> {
+        let closing = context.closing.child_token();
         Arc::new(Self {
-            origin,
-            party,
+            context,
+            owner,
             live: ArcSwapOption::empty(),
             dials: SingleFlight::new(),
-            state: Mutex::new(KeeperState {
-                life: ConnectionLifecycle::default(),
-                generation: 0,
-                seats: Vec::new(),
-                waits_for: None,
-                holder: Holder::SERVICE,
-                n_asking: 0,
-                used: Instant::now(),
-                put_away: None,
-                last_error: None,
-                error_lines: Vec::new(),
-                is_redialling: false,
-                n_redials_failed: 0,
-                is_closing: false,
-                backoff: None,
-                down_since: None,
-                dialled_since: None,
-                was_connected: false,
-                has_failed_since: false,
-                tools: None,
-                is_missed: false,
-            }),
-            deserted: Notify::new(),
+            state: Mutex::default(),
+            abandoned: Notify::new(),
             queued: Notify::new(),
             is_absent: watch::Sender::new(false),
-            standing: Mutex::default(),
-            settles: SingleFlight::new(),
+            desired: Mutex::default(),
+            reconciliation: SingleFlight::new(),
             closing,
         })
     }
 
     /// Waits until an attempt has failed and another one follows. Cancel safe.
-    pub(super) async fn absent(&self) {
-        let mut told = self.is_absent.subscribe();
+    pub(super) async fn wait_until_absent(&self) {
+        let mut is_absent = self.is_absent.subscribe();
         // Cannot fail: this supervisor owns the sender.
-        let _is_absent = told.wait_for(|is_absent| *is_absent).await;
+        let _is_absent = is_absent.wait_for(|is_absent| *is_absent).await;
     }
 
     fn name(&self) -> &ServerName {
-        &self.origin.name
+        &self.context.name
     }
 
     /// Returns the connection if there is one that takes requests.
@@ -211,23 +191,20 @@ impl Supervisor {
     /// Returns whether the connection with these lists was closed because it was idle, and has not
     /// been replaced since.
     pub(super) fn was_closed_idle(&self, lists: &Arc<ListRevisions>) -> bool {
-        self.state().put_away.as_ref().is_some_and(|put_away| Arc::ptr_eq(put_away, lists))
+        self.state().closed_idle_lists.as_ref().is_some_and(|closed| Arc::ptr_eq(closed, lists))
     }
 
-    /// Lets running requests finish for at most `patience`, then closes the connection for good.
-    ///
-    /// # Cancel safety
-    ///
-    /// If dropped halfway, it takes no requests but keeps its connection until the runtime ends.
-    pub(super) async fn close(&self, patience: Duration) {
+    /// Lets running requests finish for at most `drain_timeout`, then closes the connection. Not
+    /// cancel safe: it takes no requests, but keeps its connection until the runtime ends.
+    pub(super) async fn close(&self, drain_timeout: Duration) {
         self.state().is_closing = true;
         if let Some(connection) = self.live.load_full() {
-            connection.drain_and_close(patience).await;
+            connection.drain_and_close(drain_timeout).await;
         }
         {
             let mut state = self.state();
             if state.life.state() != LifecycleState::Closed {
-                self.note(&mut state, ConnectionLifecycle::close);
+                self.transition(&mut state, ConnectionLifecycle::close);
             }
         }
         self.closing.cancel();
@@ -260,14 +237,14 @@ impl Supervisor {
         let state = self.state();
         SupervisorStatus {
             state: state.life.state(),
-            is_put_away: state.put_away.is_some(),
+            is_closed_idle: state.closed_idle_lists.is_some(),
             last_error: state.last_error.clone(),
             is_waiting: state.waits_for.is_some(),
             connection,
         }
     }
 
-    /// Returns the last standard error lines of the last and current child, for operators.
+    /// Returns the last lines that the last and current child wrote to standard error.
     pub(super) fn error_lines(&self) -> Vec<String> {
         // Held until both are read: a connection becomes the last one under this lock.
         let state = self.state();
@@ -280,58 +257,62 @@ impl Supervisor {
 
     /// Changes the state of the connection. An illegal transition is a bug in metamcp: it is logged
     /// and counted, and the state stays as it is.
-    fn note<T>(
+    fn transition<T>(
         &self,
-        state: &mut KeeperState,
+        state: &mut SupervisorState,
         event: impl FnOnce(&mut ConnectionLifecycle) -> Result<T, IllegalTransition>,
     ) -> Option<T> {
         match event(&mut state.life) {
-            Ok(taken) => Some(taken),
+            Ok(done) => Some(done),
             Err(illegal) => {
-                self.origin.roster.illegal();
-                tracing::error!(mcp_server = %self.name(), %illegal, "change of state refused");
+                self.context.admission.count_illegal_transition();
+                let name = self.name();
+                tracing::error!(
+                    mcp_server = %name, %illegal,
+                    "bug in metamcp: connection of server `{name}`: {illegal}"
+                );
                 None
             }
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, KeeperState> {
+    fn state(&self) -> MutexGuard<'_, SupervisorState> {
         // Held only for statements on plain data, never across an await.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the limit on the connection's idle time.
-    fn stay(&self) -> IdleLimit {
-        let declared = &self.origin.declared;
+    fn idle_limit(&self) -> IdleLimit {
+        let declared = &self.context.declared;
         match declared.lifecycle {
             _ if declared.is_keep_alive() => IdleLimit::Always,
             // A client that watches a resource waits without sending requests.
             _ if self.is_watched() => IdleLimit::Own(None),
             LifecycleConfig::KeepAlive { idle_timeout } => IdleLimit::Own(idle_timeout),
             LifecycleConfig::Ephemeral => IdleLimit::Own(Some(defaults::EPHEMERAL_LINGER)),
-            LifecycleConfig::Pooled => IdleLimit::Pooled(self.origin.roster.default_idle_limit()),
+            LifecycleConfig::Pooled => {
+                IdleLimit::Pooled(self.context.admission.default_idle_limit())
+            }
         }
     }
 
     /// Records that no client watches a resource with the connection any more.
-    fn left(&self) {
+    fn note_unwatched(&self) {
         let now = Instant::now();
-        {
-            let mut state = self.state();
-            if state.life.state() != LifecycleState::Idle {
-                return;
-            }
-            state.used = now;
+        let mut state = self.state();
+        if state.life.state() == LifecycleState::Idle {
+            state.used = Some(now);
+            drop(state);
+            self.became_idle(now);
         }
-        self.became_idle(now);
     }
 
     /// Records that the connection is idle.
     fn became_idle(&self, used: Instant) {
-        if let Some(own) = &self.origin.own {
-            own.became_idle(None);
+        if let Some(admission) = &self.context.server_admission {
+            admission.became_idle(None);
         }
-        self.origin.roster.became_idle(self.stay().ends(used));
+        self.context.admission.became_idle(self.idle_limit().ends(used));
     }
 }
 
@@ -340,42 +321,48 @@ impl Evictable for Supervisor {
         let connection = self.live()?;
         let since = {
             let state = self.state();
-            (state.life.state() == LifecycleState::Idle).then_some(state.used)
+            state.used.filter(|_| state.life.state() == LifecycleState::Idle)
         }?;
-        let loss = match () {
+        let cost = match () {
             () if !connection.is_idle() => EvictionCost::Work,
-            () if matches!(self.party, ConnectionOwner::Owned(_)) || self.is_watched() => {
+            () if matches!(self.owner, ConnectionOwner::Owned(_)) || self.is_watched() => {
                 EvictionCost::State
             }
             () => EvictionCost::Nothing,
         };
-        Some(IdleConnection { key: (), since, stay: self.stay(), loss, is_above_share: false })
+        Some(IdleConnection {
+            key: (),
+            since,
+            limit: self.idle_limit(),
+            cost,
+            is_above_share: false,
+        })
     }
 
-    fn put_away(&self, is_awaited: bool) -> bool {
+    fn close_if_idle(&self, is_awaited: bool) -> bool {
         let Some(connection) = self.live() else { return false };
-        let seats = {
+        let permits = {
             let mut state = self.state();
             let is_idle = state.life.state() == LifecycleState::Idle;
             if !is_idle || state.generation != connection.generation() {
                 return false;
             }
-            self.note(&mut state, ConnectionLifecycle::close);
-            state.put_away = Some(Arc::clone(connection.lists()));
-            std::mem::take(&mut state.seats)
+            self.transition(&mut state, ConnectionLifecycle::close);
+            state.closed_idle_lists = Some(Arc::clone(connection.lists()));
+            std::mem::take(&mut state.permits)
         };
         if is_awaited {
             connection.skip_drain();
         }
         connection.close();
-        self.origin.dialer.tasks().spawn(async move {
+        self.context.dialer.tasks().spawn(async move {
             connection.down().await;
-            drop(seats);
+            drop(permits);
         });
         true
     }
 
-    fn holding(&self) -> (ServerName, LifecycleState, usize) {
+    fn usage(&self) -> (ServerName, LifecycleState, usize) {
         let state = self.state();
         (self.name().clone(), state.life.state(), state.life.n_leases())
     }

@@ -18,48 +18,48 @@ use crate::{
 };
 
 impl Supervisor {
-    /// Sets the demand of this connection's clients. [`Supervisor::reconcile`] applies it. `wants`
+    /// Sets the demand of this connection's clients. [`Supervisor::reconcile`] applies it. `demand`
     /// is called under the lock, so that the last answer counts.
-    pub(in super::super) fn set_demand(&self, wants: impl FnOnce() -> ClientDemand) {
+    pub(in super::super) fn set_demand(&self, demand: impl FnOnce() -> ClientDemand) {
         let is_left = {
-            let mut standing = self.standing();
-            let was_watched = standing.is_watched();
-            standing.set_demand(wants());
-            was_watched && !standing.is_watched()
+            let mut desired = self.desired();
+            let was_watched = desired.is_watched();
+            desired.set_demand(demand());
+            was_watched && !desired.is_watched()
         };
         // The watching clients used the connection until now.
         if is_left {
-            self.left();
+            self.note_unwatched();
         }
     }
 
     /// Returns whether clients watch a resource with the connection.
     pub(super) fn is_watched(&self) -> bool {
-        self.standing().is_watched()
+        self.desired().is_watched()
     }
 
     /// Returns the error object with which the server refused a subscription, as JSON text.
     pub(in super::super) fn refusal(&self, uri: &str) -> Option<String> {
-        self.standing().refusal(uri)
+        self.desired().refusal(uri)
     }
 
     /// Brings the server's state in line with the demand. Without a connection, the next connection
     /// applies it. Cancel safe: a started step completes.
     pub(in super::super) async fn reconcile(self: &Arc<Self>) {
         // A caller that joins a run just before its end checks again.
-        for _ in 0..defaults::SETTLE_ROUNDS {
+        for _ in 0..defaults::RECONCILE_ROUNDS_MAX {
             if self.next_step().is_none() {
                 return;
             }
-            let keeper = Arc::clone(self);
-            let run = || async move { while keeper.step().await {} };
-            self.settles.join(self.origin.dialer.tasks(), || None, run).outcome().await;
+            let supervisor = Arc::clone(self);
+            let run = || async move { while supervisor.step().await {} };
+            self.reconciliation.join(self.context.dialer.tasks(), || None, run).outcome().await;
         }
     }
 
     fn next_step(&self) -> Option<(Arc<Connection>, ReconcileStep)> {
         let connection = self.live()?;
-        let step = self.standing().next(connection.era(), |capability| {
+        let step = self.desired().next(connection.era(), |capability| {
             connection.profile().is_some_and(|profile| profile.has(capability))
         })?;
         Some((connection, step))
@@ -70,21 +70,25 @@ impl Supervisor {
     async fn step(&self) -> bool {
         let Some((connection, step)) = self.next_step() else { return false };
         let taken = match (&step, step.request()) {
-            (ReconcileStep::Watch(uris), _) => self.have_watched(&connection, uris).await,
-            (_, Some(request)) => self.ask(&connection, &step, &request).await,
+            (ReconcileStep::Watch(uris), _) => self.watch_resources(&connection, uris).await,
+            (_, Some(request)) => self.send(&connection, &step, &request).await,
             (_, None) => return false,
         };
         match taken {
             Ok(()) => true,
             Err(failure) if connection.is_live() => {
                 // Record the failure, so that this connection does not try the step forever.
-                tracing::warn!(mcp_server = %self.name(), %failure, ?step, "session state not set");
+                let name = self.name();
+                tracing::warn!(
+                    mcp_server = %name, %failure, ?step,
+                    "log level or subscriptions of server `{name}` not set: {failure}"
+                );
                 let error = json!({
                     "code": INTERNAL_ERROR,
                     "message": failure.to_string(),
                     "data": { "code": failure.code() },
                 });
-                self.standing().done(connection.generation(), &step, Some(&error.to_string()));
+                self.desired().done(connection.generation(), &step, Some(&error.to_string()));
                 true
             }
             Err(_) => false,
@@ -92,27 +96,27 @@ impl Supervisor {
     }
 
     /// Takes a step that needs a request.
-    async fn ask(
+    async fn send(
         &self,
         connection: &Arc<Connection>,
         step: &ReconcileStep,
         request: &Message,
     ) -> Result<(), RequestFailure> {
-        let limits =
-            ConnectionLimits { silence: defaults::SETTLE_TIMEOUT, total: defaults::SETTLE_TIMEOUT };
+        let limits = ConnectionLimits::of_total(defaults::RECONCILE_TIMEOUT);
         // A client named the subject of this request.
         connection.note_client_use();
         let answer = connection.ask(request, limits).await?;
         let refusal = answer.part(MessagePart::Error).map(|error| connection.quote(error));
         if let Some(error) = &refusal {
-            tracing::debug!(mcp_server = %self.name(), error, ?step, "refused");
+            let name = self.name();
+            tracing::debug!(mcp_server = %name, error, ?step, "server `{name}` refused a step: {error}");
         }
-        self.standing().done(connection.generation(), step, answer.part(MessagePart::Error));
+        self.desired().done(connection.generation(), step, answer.part(MessagePart::Error));
         Ok(())
     }
 
     /// Subscribes to resources with the one subscription of the modern era.
-    async fn have_watched(
+    async fn watch_resources(
         &self,
         connection: &Connection,
         uris: &BTreeSet<String>,
@@ -120,16 +124,16 @@ impl Supervisor {
         connection.note_client_use();
         let refused = connection.watch(uris).await?;
         for (uri, error) in &refused {
-            let error = connection.quote(error);
-            tracing::debug!(mcp_server = %self.name(), uri, error, "resource not watched");
+            let (name, error) = (self.name(), connection.quote(error));
+            tracing::debug!(mcp_server = %name, uri, error, "server `{name}` refused a watch: {error}");
         }
-        self.standing().watched(connection.generation(), uris, refused);
+        self.desired().watched(connection.generation(), uris, refused);
         Ok(())
     }
 
-    pub(super) fn standing(&self) -> MutexGuard<'_, DesiredState> {
+    pub(super) fn desired(&self) -> MutexGuard<'_, DesiredState> {
         // Held only for single statements on plain data. Session locks are taken while it is held,
         // so a holder of a session lock must never take it.
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.desired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
-use super::{KeeperState, Supervisor};
+use super::{Supervisor, SupervisorState};
 use crate::{
     backoff::Backoff,
     breaker::BreakerIncident,
@@ -19,36 +19,36 @@ use crate::{
 
 impl Supervisor {
     /// Schedules a background reconnect if the server should be connected.
-    pub(super) fn schedule_reconnect(self: &Arc<Self>, state: &mut KeeperState) {
-        let is_enough = self.is_enough(state.n_redials_failed);
-        if self.is_wanted() && !state.is_redialling && !state.is_closing && !is_enough {
-            state.is_redialling = true;
-            let redial = Arc::clone(self).redial();
+    pub(super) fn schedule_reconnect(self: &Arc<Self>, state: &mut SupervisorState) {
+        let has_attempts = !self.is_at_max_reconnects(state.n_reconnects_failed);
+        if self.is_desired() && !state.is_reconnecting && !state.is_closing && has_attempts {
+            state.is_reconnecting = true;
+            let reconnect = Arc::clone(self).reconnect();
             let closing = self.closing.clone();
-            self.origin.dialer.tasks().spawn(closing.run_until_cancelled_owned(redial));
+            self.context.dialer.tasks().spawn(closing.run_until_cancelled_owned(reconnect));
         }
     }
 
     /// Returns whether the connection should exist without a request for it.
-    fn is_wanted(&self) -> bool {
-        self.origin.declared.is_reconnected()
-            || (matches!(self.party, ConnectionOwner::Shared) && self.is_watched())
+    fn is_desired(&self) -> bool {
+        self.context.declared.is_reconnected()
+            || (matches!(self.owner, ConnectionOwner::Shared) && self.is_watched())
     }
 
     /// Returns whether the maximum number of background reconnects is used up.
-    fn is_enough(&self, n_redials_failed: u32) -> bool {
-        self.origin.declared.health.max_reconnects.is_some_and(|max| max <= n_redials_failed)
+    fn is_at_max_reconnects(&self, n_reconnects_failed: u32) -> bool {
+        self.context.declared.health.max_reconnects.is_some_and(|max| max <= n_reconnects_failed)
     }
 
     /// Reconnects with growing pauses, until it succeeds, the maximum is reached, or the connection
-    /// is not wanted any more.
-    async fn redial(self: Arc<Self>) {
+    /// is not desired any more.
+    async fn reconnect(self: Arc<Self>) {
         loop {
             time::sleep(self.pause()).await;
             {
                 let mut state = self.state();
-                if !self.is_wanted() {
-                    state.is_redialling = false;
+                if !self.is_desired() {
+                    state.is_reconnecting = false;
                     return;
                 }
             }
@@ -56,15 +56,16 @@ impl Supervisor {
             // Decided under the lock, so that an end at this moment is not missed.
             let mut state = self.state();
             if matches!(outcome, Err(SlotError::Closing(_))) || self.live().is_some() {
-                state.is_redialling = false;
+                state.is_reconnecting = false;
                 return;
             }
-            state.n_redials_failed = state.n_redials_failed.saturating_add(1);
-            if self.is_enough(state.n_redials_failed) {
-                state.is_redialling = false;
+            state.n_reconnects_failed = state.n_reconnects_failed.saturating_add(1);
+            if self.is_at_max_reconnects(state.n_reconnects_failed) {
+                state.is_reconnecting = false;
+                let (name, n_attempts) = (self.name(), state.n_reconnects_failed);
                 tracing::warn!(
-                    mcp_server = %self.name(), n_attempts = state.n_redials_failed,
-                    "server is left alone until a request asks for it"
+                    mcp_server = %name, n_attempts,
+                    "server `{name}` is not reconnected before the next request: {n_attempts} attempts failed"
                 );
                 return;
             }
@@ -78,7 +79,7 @@ impl Supervisor {
                 // A request made this connection. Its existence does not answer the probe.
                 return Ok(());
             }
-            match self.origin.gate.admit(Holder::SERVICE) {
+            match self.context.gate.admit(Holder::SERVICE) {
                 Ok(permit) => break permit,
                 Err(BreakerOpen { retry_in }) => time::sleep(retry_in).await,
             }

@@ -51,8 +51,8 @@ fn two_requests_with_one_id_are_refused_and_a_response_is_no_request() {
     let request = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
     let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     for (first, second) in [("1", "1"), (r#""a""#, r#""\u0061""#)] {
-        let told = refused(&format!("[{},{}]", request(first), request(second)));
-        assert_eq!(told, format!("two requests of the batch have the id {second}"));
+        let refusal = refused(&format!("[{},{}]", request(first), request(second)));
+        assert_eq!(refusal, format!("two requests of the batch have the id {second}"));
     }
     let two = parse(&format!("[{},{},{response}]", request("1"), request("\"1\"")));
     assert!(two.expect("a number and a string are two ids").wants_answer());
@@ -61,7 +61,7 @@ fn two_requests_with_one_id_are_refused_and_a_response_is_no_request() {
 }
 
 #[test]
-fn a_member_that_is_no_message_leaves_the_others_alone() {
+fn an_invalid_batch_member_does_not_affect_the_others() {
     let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let batch = parse(&format!("[{notification},{{}},7]")).expect("a batch");
     assert!(batch.wants_answer(), "what is wrong is told");
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn merged_answers_are_the_array_of_them(
+    fn merged_answers_form_one_array(
         texts in proptest::collection::vec("\\PC{0,40}", 0..20),
         large in 0..20usize,
     ) {
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn no_bytes_make_the_batch_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         let _whatever = Batch::parse(&bytes.into(), N_MAX);
     }
 }

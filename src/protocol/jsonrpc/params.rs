@@ -4,73 +4,66 @@ use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::value::RawValue;
 
+use super::present;
+
 /// The known members as spans of the text; all others are skipped.
-#[derive(Default)]
+///
+/// A repeated member is an error. Readers differ on which one counts, so metamcp might route by
+/// another value than the server uses.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct ParamSpans<'a> {
+    #[serde(borrow, rename = "_meta", deserialize_with = "present")]
     pub(super) meta: Option<&'a RawValue>,
+    /// The progress token in `_meta`.
+    #[serde(skip)]
     pub(super) meta_token: Option<&'a RawValue>,
-    pub(super) token: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
+    pub(super) progress_token: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) request_id: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) name: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) uri: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) cursor: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) level: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) progress: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) request_state: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
     pub(super) input_responses: Option<&'a RawValue>,
+    #[serde(borrow, rename = "ref", deserialize_with = "present")]
     pub(super) reference: Option<&'a RawValue>,
 }
 
-/// The name of a member, matched without a copy.
+/// Reads parameters of any type. Other values than objects, such as arrays, have no members.
+pub(super) fn members<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ParamSpans<'de>>, D::Error> {
+    deserializer.deserialize_any(ParamsVisitor).map(Some)
+}
+
+/// The member of a `_meta` object that metamcp reads.
 #[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum Key {
-    #[serde(rename = "_meta")]
-    Meta,
-    ProgressToken,
-    RequestId,
-    Name,
-    Uri,
-    Cursor,
-    ProtocolVersion,
-    Capabilities,
-    Level,
-    Progress,
-    RequestState,
-    InputResponses,
-    #[serde(rename = "ref")]
-    Reference,
-    #[serde(other)]
-    Other,
+#[serde(rename_all = "camelCase")]
+struct MetaSpans<'a> {
+    #[serde(default, borrow, deserialize_with = "present")]
+    progress_token: Option<&'a RawValue>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for ParamSpans<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ParamsVisitor)
-    }
-}
-
-/// A visitor that reads the members of an object. Other values, such as arrays, yield none.
 struct ParamsVisitor;
-
-/// Reads the value of the member `name`, which must not be repeated. Readers differ on which one
-/// counts, so metamcp might route by another value than the server uses.
-fn once<'de, A: MapAccess<'de>>(
-    member: &mut Option<&'de RawValue>,
-    map: &mut A,
-    name: &'static str,
-) -> Result<(), A::Error> {
-    match member.replace(map.next_value()?) {
-        None => Ok(()),
-        Some(_) => Err(Error::duplicate_field(name)),
-    }
-}
 
 impl<'de> Visitor<'de> for ParamsVisitor {
     type Value = ParamSpans<'de>;
@@ -79,38 +72,11 @@ impl<'de> Visitor<'de> for ParamsVisitor {
         f.write_str("parameters")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut params = ParamSpans::default();
-        while let Some(key) = map.next_key()? {
-            match key {
-                Key::Meta => {
-                    once(&mut params.meta, &mut map, "_meta")?;
-                    if let Some(meta) = params.meta.filter(|meta| meta.get().starts_with('{')) {
-                        let Token(token) =
-                            serde_json::from_str(meta.get()).map_err(Error::custom)?;
-                        params.meta_token = token;
-                    }
-                }
-                Key::ProgressToken => once(&mut params.token, &mut map, "progressToken")?,
-                Key::RequestId => once(&mut params.request_id, &mut map, "requestId")?,
-                Key::Name => once(&mut params.name, &mut map, "name")?,
-                Key::Uri => once(&mut params.uri, &mut map, "uri")?,
-                Key::Cursor => once(&mut params.cursor, &mut map, "cursor")?,
-                Key::ProtocolVersion => {
-                    once(&mut params.protocol_version, &mut map, "protocolVersion")?;
-                }
-                Key::Capabilities => once(&mut params.capabilities, &mut map, "capabilities")?,
-                Key::Level => once(&mut params.level, &mut map, "level")?,
-                Key::Progress => once(&mut params.progress, &mut map, "progress")?,
-                Key::RequestState => once(&mut params.request_state, &mut map, "requestState")?,
-                Key::InputResponses => {
-                    once(&mut params.input_responses, &mut map, "inputResponses")?;
-                }
-                Key::Reference => once(&mut params.reference, &mut map, "ref")?,
-                Key::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let mut params = ParamSpans::deserialize(MapAccessDeserializer::new(map))?;
+        if let Some(meta) = params.meta.filter(|meta| meta.get().starts_with('{')) {
+            let meta: MetaSpans<'_> = serde_json::from_str(meta.get()).map_err(Error::custom)?;
+            params.meta_token = meta.progress_token;
         }
         Ok(params)
     }
@@ -142,45 +108,5 @@ impl<'de> Visitor<'de> for ParamsVisitor {
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(ParamSpans::default())
-    }
-}
-
-/// The progress token of a `_meta` object; other members are skipped.
-struct Token<'a>(Option<&'a RawValue>);
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum MetaKey {
-    ProgressToken,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Token<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(TokenVisitor)
-    }
-}
-
-struct TokenVisitor;
-
-impl<'de> Visitor<'de> for TokenVisitor {
-    type Value = Token<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut token = None;
-        while let Some(key) = map.next_key()? {
-            match key {
-                MetaKey::ProgressToken => once(&mut token, &mut map, "progressToken")?,
-                MetaKey::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(Token(token))
     }
 }

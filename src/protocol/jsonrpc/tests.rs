@@ -11,29 +11,29 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn a_message_that_is_nested_too_deep_is_refused_by_its_id_unless_it_is_our_own() {
+fn a_message_nested_too_deep_is_refused_with_its_id_unless_metamcp_made_it() {
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     let answer = |levels| {
         Bytes::from(format!(r#"{{"jsonrpc":"2.0","result":{},"id":"a"}}"#, nested(levels)))
     };
     assert!(Message::parse(answer(DEPTH_MAX - 1)).is_ok());
     let refused = Message::parse(answer(DEPTH_MAX)).expect_err("too deep");
-    let ParseError::TooDeep { shape, id } = refused else { panic!("{refused}") };
-    assert_eq!((shape, id.as_deref()), (MessageKind::Response, Some("\"a\"")));
+    let ParseError::TooDeep { kind, id } = refused else { panic!("{refused}") };
+    assert_eq!((kind, id.as_deref()), (MessageKind::Response, Some("\"a\"")));
     let ours = Message::parse_own(answer(100_000)).expect("a message");
     assert!(ours.is_too_deep());
 }
 
 #[test]
-fn the_three_shapes_are_told_apart() {
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).shape(), MessageKind::Request);
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#).shape(), MessageKind::Notification);
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"result":null}"#).shape(), MessageKind::Response);
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#).shape(), MessageKind::Response);
+fn requests_notifications_and_responses_are_distinguished() {
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).kind(), MessageKind::Request);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#).kind(), MessageKind::Notification);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"result":null}"#).kind(), MessageKind::Response);
+    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#).kind(), MessageKind::Response);
 }
 
 #[test]
-fn everything_else_is_refused_with_the_reason() {
+fn a_body_that_is_no_message_is_refused_with_the_reason() {
     for (text, reason) in [
         ("", "not valid JSON"),
         ("{", "not valid JSON"),
@@ -58,7 +58,7 @@ fn everything_else_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_member_by_which_a_request_is_routed_may_not_be_there_twice() {
+fn a_repeated_member_that_routes_a_request_is_refused() {
     for name in [
         "_meta",
         "progressToken",
@@ -90,7 +90,7 @@ fn a_member_by_which_a_request_is_routed_may_not_be_there_twice() {
 }
 
 #[test]
-fn parameters_of_any_type_are_carried() {
+fn parameters_of_any_type_pass_unchanged() {
     for params in ["[1,[2]]", "\"text\"", "1", "-1", "1.5", "true", "null", "{}"] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
         assert_eq!(parse(&text).bytes(), text.as_bytes());
@@ -115,7 +115,7 @@ fn an_edit_changes_its_parts_and_no_other_byte() {
 }
 
 #[test]
-fn a_part_that_is_not_there_is_not_invented() {
+fn an_edit_adds_no_missing_part() {
     let message = parse(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#);
     assert_eq!(message.edit([(MessagePart::ProgressToken, "9")]), message.bytes());
 }
@@ -186,7 +186,7 @@ mod properties {
         }
 
         #[test]
-        fn replacing_a_part_is_as_good_as_scanning_the_edited_message(
+        fn replacing_a_part_equals_scanning_the_edited_message(
             params in json(), name in "[ -~ä]{0,12}", is_last in any::<bool>(),
         ) {
             let name = serde_json::Value::from(name).to_string();
@@ -211,7 +211,7 @@ mod properties {
         }
 
         #[test]
-        fn a_text_in_a_message_may_be_any_bytes_where_that_is_allowed(
+        fn the_lossy_parser_accepts_any_bytes_in_a_text(
             bytes in prop::collection::vec(0x80_u8.., 0..16),
         ) {
             let message = [br#"{"jsonrpc":"2.0","id":1,"result":""#.as_slice(), &bytes, br#""}"#].concat();

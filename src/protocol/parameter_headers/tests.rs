@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 fn marks(schema: &Value) -> Result<Vec<HeaderParameter>, HeaderMarkError> {
-    mirrored(&schema.to_string())
+    header_parameters(&schema.to_string())
 }
 
 fn of_property(property: &Value) -> Result<Vec<HeaderParameter>, HeaderMarkError> {
@@ -28,7 +28,7 @@ fn a_value_that_a_header_cannot_carry_is_encoded() {
 }
 
 #[test]
-fn a_header_that_says_nothing_is_told_from_an_empty_one() {
+fn an_undecodable_header_differs_from_an_empty_one() {
     for broken in ["=?base64?SGVsbG8?=", "=?base64?!?=", "=?base64?/w==?=", "\u{7f}", "ä"] {
         assert_eq!(decode(broken), None, "{broken}");
     }
@@ -44,7 +44,7 @@ fn a_header_that_says_nothing_is_told_from_an_empty_one() {
 
 proptest! {
     #[test]
-    fn any_value_travels_and_arrives(value in "\\PC{0,12}|[ -~\t\r\n]{0,12}|=\\?base64\\?.{0,4}\\?=") {
+    fn any_value_survives_header_encoding(value in "\\PC{0,12}|[ -~\t\r\n]{0,12}|=\\?base64\\?.{0,4}\\?=") {
         let header = encode(&value);
         prop_assert!(header.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{header}");
         let decoded = decode(&header);
@@ -53,7 +53,7 @@ proptest! {
 }
 
 #[test]
-fn the_marks_of_a_schema_are_found_with_their_places() {
+fn marked_arguments_of_a_schema_are_found_with_their_paths() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -76,7 +76,7 @@ fn the_marks_of_a_schema_are_found_with_their_places() {
 }
 
 #[test]
-fn a_mark_that_is_not_as_it_must_be_spoils_its_tool() {
+fn a_tool_with_an_invalid_header_mark_is_rejected() {
     let string = |mark: Value| json!({ "type": "string", "x-mcp-header": mark });
     for name in [json!(""), json!("a b"), json!("a\r\nb"), json!("ä"), json!("a:b"), json!(7)] {
         assert!(
@@ -109,7 +109,7 @@ fn a_mark_that_is_not_as_it_must_be_spoils_its_tool() {
 }
 
 #[test]
-fn a_header_must_say_what_the_arguments_say() {
+fn a_parameter_header_must_agree_with_its_argument() {
     let argument =
         HeaderParameter { header: "mcp-param-a".into(), path: vec!["o".into(), "a".into()] };
     for (value, header, agrees) in [
@@ -150,7 +150,7 @@ fn the_arguments_of_a_call_are_found() {
 }
 
 #[test]
-fn the_tools_of_a_page_that_mark_arguments_are_found() {
+fn tools_with_marked_arguments_are_found_on_a_page() {
     let tool = |name, mark| {
         json!({ "name": name, "inputSchema": {
             "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": mark } },

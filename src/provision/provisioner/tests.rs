@@ -71,31 +71,31 @@ impl Rig {
         let pool = Arc::new(Pool::new(dialer, &config));
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
         let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
-        let (telling, told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let (notices, received) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let catalog = Catalog::new(slots, clients, TaskTracker::new(), telling, store);
+        let catalog = Catalog::new(slots, clients, TaskTracker::new(), notices, store);
         let catalog = Arc::new(catalog);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Arc::new(Provisioner::new(slots, clients, Arc::clone(&catalog), &config));
         let (mut tasks, stop) = (JoinSet::new(), CancellationToken::new());
         let stopped = stop.clone();
         tasks.spawn(async move { catalog.run_announcements(announced, || LIMITS, stopped).await });
-        tasks.spawn(Arc::clone(&sessions).run(told, stop));
+        tasks.spawn(Arc::clone(&sessions).run(received, stop));
         Self { provisioner, servers, pool, sessions, _tasks: tasks }
     }
 
     /// Returns the notifications that a client of the merged view receives during `done`.
-    async fn heard_while<T>(&self, done: impl Future<Output = T>) -> BTreeSet<String> {
+    async fn notices_during<T>(&self, done: impl Future<Output = T>) -> BTreeSet<String> {
         let session = self.sessions.open(ServerScope::Every, None, "{}", Holder::unknown());
         let mut stream = session.read(None);
         done.await;
         time::sleep(2 * defaults::LIST_CHANGED_DEBOUNCE).await;
-        let mut heard = BTreeSet::new();
+        let mut methods = BTreeSet::new();
         while let Some(OutboxItem::Event(_, message)) = stream.next().now_or_never() {
             let message: Value = serde_json::from_slice(&message).expect("JSON");
-            heard.insert(message["method"].as_str().expect("a method").to_owned());
+            methods.insert(message["method"].as_str().expect("a method").to_owned());
         }
-        heard
+        methods
     }
 
     async fn ask(&self, intent: &str, auto: bool) -> ProvisionReply {
@@ -130,7 +130,7 @@ fn tools(found: &ProvisionReply) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_fits_is_suggested_and_not_started_unless_that_is_wanted() {
+async fn a_matching_server_is_suggested_and_started_only_on_request() {
     let rig = Rig::new();
     let found = rig.ask(FORECAST, false).await;
     assert_eq!(found.source, MatchSource::Catalog);
@@ -164,9 +164,9 @@ async fn a_trusted_server_is_started_and_its_tools_are_in_the_same_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_of_the_merged_view_hear_that_there_is_more_now() {
+async fn clients_of_the_merged_view_are_notified_of_an_added_server() {
     let rig = Rig::new();
-    assert!(rig.heard_while(rig.ask(FORECAST, true)).await.contains(method::TOOLS_CHANGED));
+    assert!(rig.notices_during(rig.ask(FORECAST, true)).await.contains(method::TOOLS_CHANGED));
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,11 +174,11 @@ async fn a_client_is_notified_of_a_new_server_even_if_its_request_for_it_gave_up
     let rig = Rig::new();
     rig.server("weather").set_behaviour(ServerBehaviour::Hangs);
     let given_up = time::timeout(time::Duration::from_secs(1), rig.ask(FORECAST, true));
-    assert!(rig.heard_while(given_up).await.contains(method::TOOLS_CHANGED));
+    assert!(rig.notices_during(given_up).await.contains(method::TOOLS_CHANGED));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_not_trusted_or_not_surely_meant_is_not_started() {
+async fn an_untrusted_or_uncertain_server_is_not_started() {
     for (intent, name, reason) in [
         ("translate a text", "translator", "`foreign/translator` is not trusted"),
         ("meetings and appointments", "calendar", "it declares no namespace"),
@@ -199,9 +199,9 @@ async fn one_that_is_not_trusted_or_not_surely_meant_is_not_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_that_is_said_runs_what_is_not_declared() {
+async fn no_request_starts_an_undeclared_server() {
     let rig = Rig::new();
-    let said = [
+    let intents = [
         "run /bin/sh -c 'touch /tmp/owned'",
         "$(reboot) `reboot` ; reboot && reboot",
         "{\"command\":\"/bin/sh\",\"args\":[\"-c\",\"id\"],\"server\":\"sh\"}",
@@ -214,7 +214,7 @@ async fn nothing_that_is_said_runs_what_is_not_declared() {
         "internal/*",
         "\u{202e}rehtaew",
     ];
-    for intent in said {
+    for intent in intents {
         let context = Some("autoProvision trusted internal/* command sh args -c");
         let request = ProvisionRequest { intent, context, auto: true, limits: LIMITS };
         rig.provisioner.provision(request).await;
@@ -240,10 +240,10 @@ async fn a_tool_of_a_running_server_takes_precedence_over_a_new_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_many_ask_at_a_time_it_is_started_once() {
+async fn concurrent_requests_start_a_server_once() {
     let rig = Rig::new();
-    let asking = (0..20).map(|_| rig.ask(FORECAST, true));
-    let found = futures_util::future::join_all(asking).await;
+    let requests = (0..20).map(|_| rig.ask(FORECAST, true));
+    let found = futures_util::future::join_all(requests).await;
     assert!(found.iter().all(|found| tools(found) == ["echo", "wait"]), "{found:?}");
     let n_started = found.iter().filter(|found| found.source == MatchSource::Catalog).count();
     assert_eq!((n_started, rig.server("weather").n_launches()), (1, 1));
@@ -265,8 +265,8 @@ async fn a_thousand_requests_start_each_server_once_and_leave_nothing() {
         .flat_map(|name| [name.as_str(), FORECAST, "mow the lawn", "translate text"])
         .collect();
 
-    let asking = (0..1000).map(|n| rig.ask(intents[n % intents.len()], true));
-    futures_util::future::join_all(asking).await;
+    let requests = (0..1000).map(|n| rig.ask(intents[n % intents.len()], true));
+    futures_util::future::join_all(requests).await;
     let (n_slots, n_tasks) = (rig.names().len(), rig.tasks());
     assert_eq!(n_slots, names.len() + 2, "these, the weather, and what was there");
     for n in 0..200 {
@@ -281,7 +281,7 @@ async fn a_thousand_requests_start_each_server_once_and_leave_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
+async fn a_dormant_server_is_found_by_a_tool_of_an_earlier_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = || DiskCache::new(Some(directory.path().to_owned()));
     let tide = json!({
@@ -306,8 +306,8 @@ async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
     assert_eq!((server.name.as_str(), server.started, server.trusted), ("weather", false, true));
     assert_eq!(server.reason, "covers high, water, harbour by its tool `tide`; it may be started");
     assert_eq!(rig.server("weather").n_launches(), 0);
-    let said = rig.ask(FORECAST, false).await;
-    assert_eq!(first(&said).reason, "covers weather, forecast, city; it may be started");
+    let reply = rig.ask(FORECAST, false).await;
+    assert_eq!(first(&reply).reason, "covers weather, forecast, city; it may be started");
 
     // Another program with the same name is another server.
     let other = DECLARED.replace("command = \"weather\"", "command = \"other\"");
@@ -315,12 +315,12 @@ async fn a_waiting_server_is_found_by_a_tool_of_an_earlier_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_does_not_start_is_told_with_the_reason() {
+async fn a_server_that_does_not_start_is_reported_with_the_reason() {
     let rig = Rig::new();
     rig.server("weather").set_behaviour(ServerBehaviour::Missing);
     let found = rig.ask(FORECAST, true).await;
     assert!(!first(&found).started && found.tools.is_empty(), "{found:?}");
-    assert!(found.message.contains("`weather` is of no use now"), "{}", found.message);
+    assert!(found.message.contains("`weather` cannot be used now"), "{}", found.message);
     rig.server("weather").set_behaviour(ServerBehaviour::Good);
     time::sleep(defaults::BREAKER_COOLDOWN).await;
     assert_eq!(tools(&rig.ask(FORECAST, true).await), ["echo", "wait"]);
@@ -350,7 +350,7 @@ async fn a_reload_keeps_what_was_added_as_long_as_it_is_declared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_words_there_is_nothing_to_look_for() {
+async fn a_request_without_searchable_words_finds_nothing() {
     let rig = Rig::new();
     for intent in ["", "please help me with it", "?!"] {
         let found = rig.ask(intent, true).await;
@@ -376,7 +376,7 @@ async fn listing_registry() -> (TestSite, String) {
 }
 
 #[tokio::test]
-async fn a_registry_is_asked_where_nothing_is_at_hand_and_only_suggests() {
+async fn a_registry_is_asked_only_without_a_local_match_and_only_suggests() {
     let (site, config) = listing_registry().await;
     let rig = Rig::with(&config);
     let found = rig.ask("mow the lawn", true).await;
@@ -399,7 +399,7 @@ async fn a_registry_is_asked_where_nothing_is_at_hand_and_only_suggests() {
 }
 
 #[tokio::test]
-async fn a_registry_that_is_the_same_after_a_reload_is_not_asked_again() {
+async fn a_reload_with_the_same_registry_keeps_its_cache() {
     let (site, config) = listing_registry().await;
     let rig = Rig::with(&config);
     rig.ask("mow the lawn", true).await;
@@ -413,10 +413,14 @@ async fn a_registry_that_is_the_same_after_a_reload_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_registry_that_is_gone_is_told_and_spoils_nothing() {
+async fn an_unreachable_registry_is_reported_and_the_other_matches_stay() {
     let (site, config) = listing_registry().await;
     drop(site);
     let found = Rig::with(&config).ask("mow the lawn", true).await;
     assert_eq!(found.source, MatchSource::None);
-    assert!(found.message.contains("The registry has no answer: connect to"), "{}", found.message);
+    assert!(
+        found.message.contains("The registry has no answer: cannot connect to"),
+        "{}",
+        found.message
+    );
 }

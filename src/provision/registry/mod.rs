@@ -42,7 +42,7 @@ pub(super) struct RegistryClient {
 #[derive(Debug, Default)]
 pub(super) struct RegistryResults {
     pub(super) entries: Vec<RegistryEntry>,
-    /// The reason why there is nothing, or nothing new.
+    /// The reason why the entries are missing or stale.
     pub(super) failure: Option<String>,
 }
 
@@ -50,13 +50,11 @@ pub(super) struct RegistryResults {
 #[derive(Debug, thiserror::Error)]
 enum RegistryError {
     #[error(transparent)]
-    Web(#[from] WebError),
-    #[error(transparent)]
-    Client(Arc<WebError>),
-    #[error("its answer is no list of servers")]
+    Web(#[from] Arc<WebError>),
+    #[error("its answer is not a list of servers")]
     NoList,
-    #[error("it has failed a moment ago")]
-    LeftAlone,
+    #[error("it failed a moment ago")]
+    Paused,
 }
 
 impl RegistryError {
@@ -64,9 +62,8 @@ impl RegistryError {
     fn code(&self) -> &'static str {
         match self {
             Self::Web(error) => error.code(),
-            Self::Client(error) => error.code(),
             Self::NoList => "REGISTRY_UNUSABLE",
-            Self::LeftAlone => "REGISTRY_LEFT_ALONE",
+            Self::Paused => "REGISTRY_LEFT_ALONE",
         }
     }
 
@@ -74,9 +71,8 @@ impl RegistryError {
     fn hint(&self) -> &'static str {
         match self {
             Self::Web(error) => error.hint(),
-            Self::Client(error) => error.hint(),
             Self::NoList => "Check `provision.registry.url`: something else may answer there.",
-            Self::LeftAlone => "It is asked again in a moment.",
+            Self::Paused => "Try again in a moment: metamcp then asks the registry again.",
         }
     }
 }
@@ -136,18 +132,18 @@ impl RegistryClient {
             }
             Err(error) => {
                 // The rest of the URL may be secret.
-                let (host, reason) = (self.declared.url.host(), chain(&error));
-                let is_asked = !matches!(error, RegistryError::LeftAlone);
+                let host = self.declared.url.host().unwrap_or_default();
+                let reason = chain(&error);
+                let is_asked = !matches!(error, RegistryError::Paused);
                 if is_asked && self.known().fail(self.since.elapsed()) {
-                    let is_stale = stale.is_some();
-                    let (code, hint) = (error.code(), error.hint());
+                    let (code, hint, is_stale) = (error.code(), error.hint(), stale.is_some());
                     tracing::warn!(
                         registry = host,
                         code,
                         reason,
                         hint,
                         is_stale,
-                        "registry has no answer"
+                        "registry `{host}` has no answer: {reason}"
                     );
                 }
                 (stale.unwrap_or_default(), Some(reason))
@@ -157,14 +153,15 @@ impl RegistryClient {
 
     /// Reads the pages for a word, at most [`defaults::REGISTRY_PAGES_MAX`].
     async fn read(&self, word: &str) -> Result<Vec<RegistryEntry>, RegistryError> {
-        let client = self.client.as_ref().map_err(|error| RegistryError::Client(error.clone()))?;
+        let client = self.client.as_ref().map_err(Arc::clone)?;
         if !self.known().may_ask(self.since.elapsed()) {
-            return Err(RegistryError::LeftAlone);
+            return Err(RegistryError::Paused);
         }
         let (mut entries, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..defaults::REGISTRY_PAGES_MAX {
             let target = self.target(word, cursor.as_deref());
-            let answer = client.get::<serde_json::Value>(Some(&target)).await?;
+            let answer = client.get::<serde_json::Value>(Some(&target)).await;
+            let answer = answer.map_err(Arc::new)?;
             let page = RegistryPage::read(&answer).ok_or(RegistryError::NoList)?;
             entries.extend(page.entries);
             match page.next {

@@ -73,9 +73,10 @@ impl RegistryPage {
 fn entry(listed: &Value) -> Option<RegistryEntry> {
     let server = listed.get("server").unwrap_or(listed);
     let official = [listed, server].into_iter().find_map(|at| at.get("_meta")?.get(OFFICIAL));
-    let said = |key| official.and_then(|found| found.get(key)).or_else(|| server.get(key));
-    let is_withdrawn = said("status").and_then(Value::as_str).is_some_and(|word| word != "active");
-    let is_old = said("isLatest").and_then(Value::as_bool) == Some(false);
+    let member = |key| official.and_then(|found| found.get(key)).or_else(|| server.get(key));
+    let is_withdrawn =
+        member("status").and_then(Value::as_str).is_some_and(|word| word != "active");
+    let is_old = member("isLatest").and_then(Value::as_bool) == Some(false);
     if is_withdrawn || is_old {
         return None;
     }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_read_with_and_without_what_is_said_of_them() {
+    fn registry_entries_are_read_with_and_without_metadata() {
         let server = json!({ "name": "com.example/weather", "description": "forecasts" });
         let expected = RegistryEntry {
             name: "com.example/weather".into(),
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_to_install_is_told_for_each_kind_of_package() {
+    fn each_kind_of_package_has_install_instructions() {
         for (server, install) in [
             (
                 json!({ "packages": [{ "registryType": "npm", "identifier": "@a/b", "version": "1.0.2" }] }),
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_shell_could_misunderstand_becomes_a_command_line() {
+    fn a_package_name_that_a_shell_could_misread_is_in_no_command_line() {
         for identifier in [
             "a; rm -rf /",
             "$(id)",

@@ -11,7 +11,7 @@ use crate::config::defaults;
 pub(super) struct RegistryCache {
     answers: BTreeMap<String, (Duration, Arc<Vec<RegistryEntry>>)>,
     /// The time until which the registry is not asked.
-    left_alone_until: Duration,
+    paused_until: Duration,
 }
 
 /// The cached answer for a word.
@@ -39,7 +39,7 @@ impl RegistryCache {
 
     /// Stores an answer. If the cache is full, drops the oldest one.
     pub(super) fn learn(&mut self, word: &str, entries: Arc<Vec<RegistryEntry>>, now: Duration) {
-        self.left_alone_until = Duration::ZERO;
+        self.paused_until = Duration::ZERO;
         self.answers.insert(word.to_owned(), (now, entries));
         if self.answers.len() > defaults::REGISTRY_WORDS_KEPT {
             let oldest = self.answers.iter().min_by_key(|(_, (read, _))| *read);
@@ -52,14 +52,14 @@ impl RegistryCache {
     /// Records a failure and pauses queries for a while. Returns whether the last query had not
     /// failed.
     pub(super) fn fail(&mut self, now: Duration) -> bool {
-        let is_news = self.left_alone_until == Duration::ZERO;
-        self.left_alone_until = now + defaults::REGISTRY_PAUSE;
-        is_news
+        let is_first = self.paused_until == Duration::ZERO;
+        self.paused_until = now + defaults::REGISTRY_PAUSE;
+        is_first
     }
 
     /// Returns whether the registry may be asked.
     pub(super) fn may_ask(&self, now: Duration) -> bool {
-        now >= self.left_alone_until
+        now >= self.paused_until
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn an_answer_is_fresh_for_its_time_and_then_better_than_none() {
+    fn a_registry_answer_is_fresh_for_its_ttl_and_stale_after_it() {
         let mut known = RegistryCache::default();
         let entries: Arc<Vec<RegistryEntry>> = Arc::default();
         assert_eq!(known.answer("a", HOUR, HOUR), CachedQuery::Unknown);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_answer_makes_room() {
+    fn a_full_registry_cache_drops_the_oldest_answer() {
         let mut known = RegistryCache::default();
         for n in 0..=defaults::REGISTRY_WORDS_KEPT {
             let at = Duration::from_secs(u64::try_from(n).expect("few"));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_that_fails_is_left_alone_for_a_while_and_that_is_said_once() {
+    fn a_registry_that_fails_is_not_asked_for_a_while_and_reports_one_failure() {
         let mut known = RegistryCache::default();
         assert!(known.may_ask(HOUR) && known.fail(HOUR));
         assert!(!known.may_ask(HOUR));

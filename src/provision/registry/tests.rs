@@ -44,13 +44,13 @@ fn names(found: &RegistryResults) -> Vec<&str> {
 }
 
 #[test]
-fn whatever_a_word_is_it_stays_one_value_of_the_query() {
+fn any_word_stays_one_value_of_the_registry_query() {
     assert_eq!(encoded("weather-2"), "weather-2");
     assert_eq!(encoded("a&limit=9#/ä\r\n"), "a%26limit%3D9%23%2F%C3%A4%0D%0A");
 }
 
 #[tokio::test]
-async fn each_word_is_asked_for_page_by_page_and_then_known() {
+async fn each_word_is_read_page_by_page_and_then_cached() {
     let site = open(|_, asked| {
         let is_first = !asked.line.contains("cursor=");
         match (asked.line.contains("search=git"), is_first) {
@@ -82,7 +82,7 @@ async fn each_word_is_asked_for_page_by_page_and_then_known() {
 }
 
 #[tokio::test]
-async fn few_words_and_few_pages_are_asked_for_however_many_there_are() {
+async fn the_number_of_words_and_pages_read_from_a_registry_is_bounded() {
     let site = open(|n, _| (200, list(&[&format!("a/{n}")], Some(&format!("next-{n}"))))).await;
     let registry = registry(site.url("/"), defaults::REGISTRY_TTL);
     registry.find(&words(&["a", "b", "c", "d", "e", "f"])).await;
@@ -96,10 +96,10 @@ async fn few_words_and_few_pages_are_asked_for_however_many_there_are() {
 }
 
 #[tokio::test]
-async fn a_registry_that_fails_is_told_with_the_reason_and_left_alone_for_a_while() {
+async fn a_registry_failure_has_a_reason_and_pauses_the_queries() {
     for (status, body, reason) in [
         (503, json!("in maintenance"), "503"),
-        (200, json!({ "detail": "moved" }), "its answer is no list of servers"),
+        (200, json!({ "detail": "moved" }), "its answer is not a list of servers"),
         (302, json!(""), "302"),
     ] {
         let site = open(move |_, _| (status, body.clone())).await;
@@ -109,7 +109,7 @@ async fn a_registry_that_fails_is_told_with_the_reason_and_left_alone_for_a_whil
         let failure = found.failure.expect("it failed");
         assert!(failure.contains(reason), "{failure}");
         let failure = registry.find(&words(&["git"])).await.failure.expect("it is left alone");
-        assert_eq!((failure.as_str(), site.recorded().len()), ("it has failed a moment ago", 1));
+        assert_eq!((failure.as_str(), site.recorded().len()), ("it failed a moment ago", 1));
     }
 }
 
@@ -124,7 +124,7 @@ async fn an_answer_that_is_too_large_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_old_answer_is_better_than_none() {
+async fn a_stale_registry_answer_is_used_if_the_registry_fails() {
     let site = open(|n, _| match n {
         0 => (200, list(&["a/git"], None)),
         _ => (500, json!("")),

@@ -21,8 +21,8 @@ fn sessions(mode: SessionMode, key: u8) -> Arc<SessionRegistry> {
     let (announcements, _) = mpsc::channel(1);
     let dialer = Dialer::new(None, TaskTracker::new(), announcements);
     let pool = Arc::new(Pool::new(dialer, &Config::default()));
-    let rules = SessionConfig { mode, ..SessionConfig::default() };
-    SessionRegistry::new(pool, SessionSigner::new(&[key; defaults::SESSION_KEY_BYTES]), &rules)
+    let config = SessionConfig { mode, ..SessionConfig::default() };
+    SessionRegistry::new(pool, SessionSigner::new(&[key; defaults::SESSION_KEY_BYTES]), &config)
 }
 
 fn open(sessions: &SessionRegistry) -> Arc<Session> {
@@ -42,7 +42,7 @@ fn capabilities(session: &Session) -> &str {
 }
 
 #[tokio::test]
-async fn a_process_that_never_saw_a_session_of_the_same_key_knows_its_client() {
+async fn a_process_with_the_same_key_accepts_a_session_that_it_has_never_seen() {
     for mode in [SessionMode::Lenient, SessionMode::Strict] {
         let (before, after) = (sessions(mode, 1), sessions(mode, 1));
         let opened = open(&before);
@@ -55,7 +55,7 @@ async fn a_process_that_never_saw_a_session_of_the_same_key_knows_its_client() {
 }
 
 #[tokio::test]
-async fn an_id_of_another_key_gives_nothing_and_where_it_is_strict_it_is_none() {
+async fn a_session_id_of_another_key_restores_no_state_and_is_unknown_in_strict_mode() {
     for foreign in [id(&open(&sessions(SessionMode::Lenient, 2))), "x", "from-before"] {
         let found = find(&sessions(SessionMode::Lenient, 1), foreign).expect("any will do");
         assert_eq!((found.id(), found.version()), (Some(foreign), None));
@@ -142,7 +142,7 @@ async fn an_unused_session_ends_at_its_timeout_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_is_swept_is_over_too() {
+async fn a_swept_session_has_ended() {
     let sessions = sessions(SessionMode::Strict, 1);
     sessions.apply(&SessionConfig {
         mode: SessionMode::Strict,
@@ -161,11 +161,11 @@ async fn a_session_that_is_swept_is_over_too() {
 }
 
 #[tokio::test]
-async fn an_id_is_of_no_use_for_ever() {
+async fn a_session_id_expires_at_its_maximum_age() {
     let strict = sessions(SessionMode::Strict, 1);
     let aged = |age: Duration| {
         let issued = unix_now() - age.as_secs();
-        strict.seal.issue(&SessionTicket::new(issued, version::LEGACY_LATEST, "{}"))
+        strict.signer.issue(&SessionTicket::new(issued, version::LEGACY_LATEST, "{}"))
     };
     let day = Duration::from_secs(24 * 60 * 60);
     assert!(find(&strict, &aged(defaults::SESSION_ID_AGE_MAX - day)).is_ok());
@@ -173,11 +173,11 @@ async fn an_id_is_of_no_use_for_ever() {
     assert_eq!(old, Err(SessionLookupError::Unknown));
     // The clock of a replica may be ahead.
     let ticket = SessionTicket::new(unix_now() + 60, version::LEGACY_LATEST, "{}");
-    assert!(find(&strict, &strict.seal.issue(&ticket)).is_ok());
+    assert!(find(&strict, &strict.signer.issue(&ticket)).is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_made_room_has_not_ended() {
+async fn a_session_dropped_to_make_room_can_be_restored() {
     let strict = sessions(SessionMode::Strict, 1);
     let first = open(&strict);
     time::advance(MS).await;
@@ -190,7 +190,7 @@ async fn a_session_that_made_room_has_not_ended() {
 }
 
 #[tokio::test]
-async fn capabilities_that_are_none_are_not_handed_on() {
+async fn malformed_client_capabilities_count_as_none() {
     let lenient = sessions(SessionMode::Lenient, 1);
     for odd in ["5", "null", "[1]", "\"x\""] {
         let opened = lenient.open(ServerScope::Every, None, odd, HOLDER);
@@ -199,7 +199,7 @@ async fn capabilities_that_are_none_are_not_handed_on() {
 }
 
 #[tokio::test]
-async fn a_session_belongs_to_the_account_of_the_connection_that_it_began_on() {
+async fn a_session_belongs_to_the_account_that_opened_it() {
     let sessions = sessions(SessionMode::Lenient, 1);
     let (one, other) = (open(&sessions), open(&sessions));
     assert_eq!([&one, &other].map(|session| session.holder().account), [HOLDER.account; 2]);

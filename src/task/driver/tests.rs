@@ -21,7 +21,7 @@ struct Rig {
     pool: Arc<Pool>,
     state: tempfile::TempDir,
     stop: CancellationToken,
-    hurry: CancellationToken,
+    abort: CancellationToken,
     owned: JoinSet<()>,
 }
 
@@ -33,9 +33,9 @@ impl Rig {
         let pool = Arc::new(Pool::new(dialer, &config));
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
         let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
-        let (telling, _told) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
+        let (notices, _received) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let catalog = Catalog::new(slots, clients, TaskTracker::new(), telling, Cache::default());
+        let catalog = Catalog::new(slots, clients, TaskTracker::new(), notices, Cache::default());
         let catalog = Arc::new(catalog);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
@@ -45,14 +45,14 @@ impl Rig {
         let state = tempfile::tempdir().expect("a directory");
         let tasks =
             TaskDriver::new(Arc::clone(&views), TaskFiles::in_directory(Some(state.path())));
-        let (stop, hurry, mut owned) =
+        let (stop, abort, mut owned) =
             (CancellationToken::new(), CancellationToken::new(), JoinSet::new());
         owned.spawn(views.run_announcements(announced, stop.clone()));
-        owned.spawn(Arc::clone(&tasks).supervise(stop.clone(), hurry.clone()));
-        Self { tasks, servers, pool, state, stop, hurry, owned }
+        owned.spawn(Arc::clone(&tasks).supervise(stop.clone(), abort.clone()));
+        Self { tasks, servers, pool, state, stop, abort, owned }
     }
 
-    fn work(&self, tool: &str, patience: Duration) -> TaskWork {
+    fn work(&self, tool: &str, timeout: Duration) -> TaskWork {
         let definition =
             format!(r#"{{"tools":[{{"name":"{tool}","inputSchema":{{"type":"object"}}}}]}}"#);
         let page = crate::protocol::list_page::ListPage::read(
@@ -66,17 +66,17 @@ impl Rig {
             slot: self.pool.slot("git").expect("declared"),
             tool,
             request,
-            patience,
+            timeout,
             holder: Holder::SERVICE,
         }
     }
 
     async fn start(&self, tool: &str) -> String {
-        self.tasks.start(self.work(tool, defaults::TASK_PATIENCE)).await.expect("it begins").id
+        self.tasks.start(self.work(tool, defaults::TASK_TIMEOUT)).await.expect("it begins").id
     }
 
     async fn ended(&self, id: &str) -> TaskRecord {
-        self.tasks.ended(id, 2 * defaults::TASK_PATIENCE).await.expect("known")
+        self.tasks.ended(id, 2 * defaults::TASK_TIMEOUT).await.expect("known")
     }
 
     fn files(&self) -> usize {
@@ -103,7 +103,7 @@ async fn a_call_is_forgotten_an_hour_after_its_end_and_its_file_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_time_can_be_declared() {
+async fn the_expiry_of_tasks_can_be_configured() {
     let rig = Rig::new("[tasks]\nexpiry = \"1m\"");
     let id = rig.start("echo").await;
     rig.ended(&id).await;
@@ -114,7 +114,7 @@ async fn another_time_can_be_declared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_takes_longer_than_it_was_given_is_cut_off() {
+async fn a_call_that_exceeds_its_timeout_fails() {
     let rig = Rig::new("");
     let minute = Duration::from_secs(60);
     let task = rig.tasks.start(rig.work("wait", minute)).await.expect("it begins");
@@ -129,13 +129,13 @@ async fn a_call_that_takes_longer_than_it_was_given_is_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_so_many_run_at_a_time() {
+async fn the_number_of_running_tasks_is_limited() {
     let rig = Rig::new("");
     let mut ids = Vec::new();
     for _ in 0..defaults::TASKS_RUNNING_MAX {
         ids.push(rig.start("wait").await);
     }
-    let refused = rig.tasks.start(rig.work("wait", defaults::TASK_PATIENCE)).await;
+    let refused = rig.tasks.start(rig.work("wait", defaults::TASK_TIMEOUT)).await;
     assert_eq!(refused.err(), Some(TaskStartError::Full));
     let cancelled = rig.tasks.cancel(&ids[0]).await.expect("told").expect("known");
     assert_eq!(cancelled.status, TaskStatus::Cancelled);
@@ -150,7 +150,7 @@ async fn a_stop_lets_calls_finish_and_then_ends_them() {
     while !rig.tasks.stop.is_cancelled() {
         tokio::task::yield_now().await;
     }
-    let refused = rig.tasks.start(rig.work("echo", defaults::TASK_PATIENCE)).await;
+    let refused = rig.tasks.start(rig.work("echo", defaults::TASK_TIMEOUT)).await;
     assert_eq!(refused.err(), Some(TaskStartError::Stopping));
     let git = rig.servers.of("git");
     while git.n_calls() < 2 {
@@ -159,7 +159,7 @@ async fn a_stop_lets_calls_finish_and_then_ends_them() {
     git.release(1);
     let ended = [rig.ended_of_two(&quick, &stuck).await];
     assert_eq!(ended, [TaskStatus::Completed]);
-    rig.hurry.cancel();
+    rig.abort.cancel();
     while rig.owned.join_next().await.is_some() {}
     let statuses = [&quick, &stuck].map(|id| rig.tasks.get(id).expect("known").status);
     assert!(statuses.contains(&TaskStatus::UnknownOutcome), "{statuses:?}");

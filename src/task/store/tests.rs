@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-const BOUNDS: TaskLimits =
+const LIMITS: TaskLimits =
     TaskLimits { n_running: 3, n_tasks: 4, n_bytes: 100, expiry: Duration::from_secs(3600) };
 const HOUR_MS: u64 = 3_600_000;
 
-fn begun(store: &mut TaskStore, id: &str, now_ms: u64) -> Vec<String> {
+fn begin(store: &mut TaskStore, id: &str, now_ms: u64) -> Vec<String> {
     store.insert(TaskRecord::new(id.to_owned(), "git", "log", now_ms))
 }
 
@@ -21,21 +21,21 @@ fn upstream(id: &str) -> UpstreamTask {
 }
 
 #[test]
-fn a_call_ends_once_and_nothing_changes_it_then() {
-    let mut store = TaskStore::new(BOUNDS);
-    begun(&mut store, "a", 1);
+fn a_call_ends_once_and_stays_unchanged() {
+    let mut store = TaskStore::new(LIMITS);
+    begin(&mut store, "a", 1);
     assert_eq!(store.apply("a", result(r#"{"content":[]}"#), 2), Some(vec![]));
     let ended = store.get("a").cloned();
     for event in [
         result("{}"),
-        TaskEvent::Working { message: None },
-        TaskEvent::Lost { message: "gone".into() },
-        TaskEvent::Ended(TaskEnd::Cancelled { message: "late".into() }),
+        TaskEvent::Working(None),
+        TaskEvent::Lost("gone".into()),
+        TaskEvent::Ended(TaskEnd::Cancelled("late".into())),
     ] {
         assert_eq!(store.apply("a", event, 3), None);
     }
     assert_eq!(store.get("a").cloned(), ended);
-    assert_eq!(store.apply("b", result("{}"), 3), None, "nobody knows it");
+    assert_eq!(store.apply("b", result("{}"), 3), None, "the store does not know it");
 }
 
 #[test]
@@ -45,11 +45,11 @@ fn the_end_of_a_call_determines_the_status_of_its_task() {
         (TaskEnd::Result("{}".into()), TaskStatus::Completed, true),
         (TaskEnd::Result(r#"{"isError":true}"#.into()), TaskStatus::Failed, true),
         (error(), TaskStatus::Failed, true),
-        (TaskEnd::Cancelled { message: "you".into() }, TaskStatus::Cancelled, false),
-        (TaskEnd::Unknown { message: "gone".into() }, TaskStatus::UnknownOutcome, false),
+        (TaskEnd::Cancelled("you".into()), TaskStatus::Cancelled, false),
+        (TaskEnd::Unknown("gone".into()), TaskStatus::UnknownOutcome, false),
     ] {
-        let mut store = TaskStore::new(BOUNDS);
-        begun(&mut store, "a", 1);
+        let mut store = TaskStore::new(LIMITS);
+        begin(&mut store, "a", 1);
         store.apply("a", TaskEvent::Ended(end), 5);
         let task = store.get("a").expect("known");
         assert_eq!((task.status, task.outcome.is_some()), (status, has_outcome));
@@ -59,18 +59,18 @@ fn the_end_of_a_call_determines_the_status_of_its_task() {
 }
 
 #[test]
-fn the_task_of_a_server_that_was_lost_goes_on_when_it_is_found_again() {
-    let mut store = TaskStore::new(BOUNDS);
-    begun(&mut store, "a", 1);
+fn the_task_of_a_lost_server_continues_when_the_server_returns() {
+    let mut store = TaskStore::new(LIMITS);
+    begin(&mut store, "a", 1);
     store.apply("a", TaskEvent::Accepted(upstream("x")), 2);
-    store.apply("a", TaskEvent::Lost { message: "connection refused".into() }, 3);
+    store.apply("a", TaskEvent::Lost("connection refused".into()), 3);
     let task = store.get("a").expect("known");
     assert_eq!(
         (task.status, task.message.as_deref()),
         (TaskStatus::Unreachable, Some("connection refused"))
     );
     assert_eq!(store.n_running(), 1);
-    store.apply("a", TaskEvent::Working { message: None }, 4);
+    store.apply("a", TaskEvent::Working(None), 4);
     assert_eq!(store.get("a").map(|task| task.status), Some(TaskStatus::Working));
     assert_eq!(store.upstream("git", "x").map(|task| task.id.as_str()), Some("a"));
     assert!(store.upstream("jira", "x").is_none() && store.upstream("git", "y").is_none());
@@ -78,9 +78,9 @@ fn the_task_of_a_server_that_was_lost_goes_on_when_it_is_found_again() {
 
 #[test]
 fn a_call_is_forgotten_a_while_after_its_end_and_never_while_it_runs() {
-    let mut store = TaskStore::new(BOUNDS);
-    begun(&mut store, "runs", 0);
-    begun(&mut store, "ends", 0);
+    let mut store = TaskStore::new(LIMITS);
+    begin(&mut store, "runs", 0);
+    begin(&mut store, "ends", 0);
     assert_eq!(store.sweep(100 * HOUR_MS), (vec![], None));
     store.apply("ends", result("{}"), 7);
     assert_eq!(store.sweep(HOUR_MS + 6), (vec![], Some(HOUR_MS + 7)));
@@ -90,15 +90,15 @@ fn a_call_is_forgotten_a_while_after_its_end_and_never_while_it_runs() {
 
 #[test]
 fn the_task_that_ended_first_makes_room_and_a_running_task_stays() {
-    let mut store = TaskStore::new(BOUNDS);
+    let mut store = TaskStore::new(LIMITS);
     for (id, now_ms) in [("a", 0), ("b", 1), ("c", 2)] {
-        begun(&mut store, id, now_ms);
+        begin(&mut store, id, now_ms);
     }
     assert!(!store.has_room());
     store.apply("c", result("{}"), 3);
     store.apply("b", result("{}"), 4);
-    assert_eq!(begun(&mut store, "d", 5), Vec::<String>::new());
-    assert_eq!(begun(&mut store, "e", 6), ["c"]);
+    assert_eq!(begin(&mut store, "d", 5), Vec::<String>::new());
+    assert_eq!(begin(&mut store, "e", 6), ["c"]);
     assert_eq!(store.apply("e", result(&"x".repeat(1000)), 7), Some(vec!["b".to_owned()]));
     let known: Vec<&str> = store.all().iter().map(|task| task.id.as_str()).collect();
     assert_eq!(known, ["a", "d", "e"], "the last one stays, however large it is");
@@ -107,13 +107,13 @@ fn the_task_that_ended_first_makes_room_and_a_running_task_stays() {
 }
 
 #[test]
-fn an_operator_is_told_when_it_is_forgotten() {
-    let mut store = TaskStore::new(BOUNDS);
-    begun(&mut store, "a", 1_700_000_000_000);
+fn operators_see_when_a_task_expires() {
+    let mut store = TaskStore::new(LIMITS);
+    begin(&mut store, "a", 1_700_000_000_000);
     store.apply("a", TaskEvent::Accepted(upstream("x")), 1_700_000_000_000);
     store.apply("a", result("{}"), 1_700_000_001_500);
-    let told = store.get("a").expect("known").to_operator_json(BOUNDS.expiry);
-    insta::assert_snapshot!(told, @r#"{"createdAt":"2023-11-14T22:13:20.000Z","endedAt":"2023-11-14T22:13:21.500Z","expiresAt":"2023-11-14T23:13:21.500Z","lastUpdatedAt":"2023-11-14T22:13:21.500Z","pollInterval":10,"server":"git","serverTaskId":"x","status":"completed","taskId":"a","tool":"log","ttl":3600000}"#);
+    let json = store.get("a").expect("known").to_operator_json(LIMITS.expiry);
+    insta::assert_snapshot!(json, @r#"{"createdAt":"2023-11-14T22:13:20.000Z","endedAt":"2023-11-14T22:13:21.500Z","expiresAt":"2023-11-14T23:13:21.500Z","lastUpdatedAt":"2023-11-14T22:13:21.500Z","pollInterval":10,"server":"git","serverTaskId":"x","status":"completed","taskId":"a","tool":"log","ttl":3600000}"#);
 }
 
 /// A step of the property test.
@@ -128,13 +128,13 @@ enum Act {
 fn events() -> impl Strategy<Value = TaskEvent> {
     prop_oneof![
         Just(TaskEvent::Accepted(upstream("x"))),
-        Just(TaskEvent::Working { message: None }),
-        Just(TaskEvent::InputRequired { message: Some("who?".into()) }),
+        Just(TaskEvent::Working(None)),
+        Just(TaskEvent::InputRequired(Some("who?".into()))),
         Just(TaskEvent::Progress(Value::Null)),
-        Just(TaskEvent::Lost { message: "gone".into() }),
+        Just(TaskEvent::Lost("gone".into())),
         (0..200_usize).prop_map(|n_bytes| result(&"x".repeat(n_bytes))),
-        Just(TaskEvent::Ended(TaskEnd::Cancelled { message: "you".into() })),
-        Just(TaskEvent::Ended(TaskEnd::Unknown { message: "gone".into() })),
+        Just(TaskEvent::Ended(TaskEnd::Cancelled("you".into()))),
+        Just(TaskEvent::Ended(TaskEnd::Unknown("gone".into()))),
     ]
 }
 
@@ -151,7 +151,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 proptest! {
     #[test]
     fn the_store_keeps_its_bounds_and_reports_each_removed_task(acts in acts()) {
-        let mut store = TaskStore::new(BOUNDS);
+        let mut store = TaskStore::new(LIMITS);
         let (mut now_ms, mut known) = (0, BTreeSet::new());
         for act in acts {
             match act {
@@ -161,7 +161,7 @@ proptest! {
                         continue;
                     }
                     known.insert(id.clone());
-                    for gone in begun(&mut store, &id, now_ms) {
+                    for gone in begin(&mut store, &id, now_ms) {
                         prop_assert!(known.remove(&gone));
                     }
                 }
@@ -189,12 +189,12 @@ proptest! {
             }
             let all = store.all();
             let ids: BTreeSet<String> = all.iter().map(|task| task.id.clone()).collect();
-            prop_assert_eq!(&ids, &known, "what is forgotten is told, and nothing else");
+            prop_assert_eq!(&ids, &known, "each removed task is reported, and nothing else");
             let n_bytes: usize = all.iter().map(|task| task.n_bytes()).sum();
             prop_assert_eq!(n_bytes, store.n_bytes);
             let n_large = all.iter().filter(|task| task.n_bytes() > 0).count();
-            prop_assert!(n_bytes <= BOUNDS.n_bytes || n_large <= 1);
-            prop_assert!(all.len() <= BOUNDS.n_tasks && store.n_running() <= BOUNDS.n_running);
+            prop_assert!(n_bytes <= LIMITS.n_bytes || n_large <= 1);
+            prop_assert!(all.len() <= LIMITS.n_tasks && store.n_running() <= LIMITS.n_running);
             for task in all {
                 prop_assert_eq!(task.ended_ms.is_some(), task.status.has_ended());
                 prop_assert!(task.updated_ms >= task.created_ms);

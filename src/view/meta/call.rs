@@ -21,39 +21,39 @@ impl Views {
     pub(super) async fn call_tool(
         &self,
         caller: MetaCaller<'_>,
-        asked: CallArguments,
+        call: CallArguments,
     ) -> Result<RequestOutcome, MetaRefusal> {
-        if let Some(cursor) = &asked.cursor {
-            return self.read_on(caller.reply, &asked.tool, cursor);
+        if let Some(cursor) = &call.cursor {
+            return self.read_on(caller.reply, &call.tool, cursor);
         }
-        let bounds = self.bounds_of(asked.timeout);
+        let timeouts = self.call_timeouts(call.timeout);
         let resolved = self
-            .resolve(self.lister(caller.session), &asked.tool, bounds.limits)
+            .resolve(self.list_owner(caller.session), &call.tool, timeouts.limits)
             .await
-            .map_err(|error| bounds.with_timeout_hint(error))?;
-        self.run(caller, resolved, &asked.args, ResultForm::AsItIs(asked.fields), bounds).await
+            .map_err(|error| timeouts.with_timeout_hint(error))?;
+        self.run(caller, resolved, &call.args, ResultForm::Original(call.fields), timeouts).await
     }
 
     /// Answers `run_tool`.
     pub(super) async fn run_tool(
         &self,
         caller: MetaCaller<'_>,
-        asked: RunArguments,
+        run: RunArguments,
     ) -> Result<RequestOutcome, MetaRefusal> {
-        if asked.is_stream {
+        if run.is_stream {
             return Err(ErrorObject::no_stream().into());
         }
-        if asked.is_overridden {
+        if run.is_overridden {
             return Err(ErrorObject::no_override().into());
         }
-        if let Some(cursor) = &asked.cursor {
-            return self.read_on(caller.reply, &asked.tool, cursor);
+        if let Some(cursor) = &run.cursor {
+            return self.read_on(caller.reply, &run.tool, cursor);
         }
-        let bounds = self.bounds_of(None);
+        let timeouts = self.call_timeouts(None);
         let resolved =
-            self.resolve(self.lister(caller.session), &asked.tool, bounds.limits).await?;
-        let args = asked.args.clone();
-        self.run(caller, resolved, &args, ResultForm::Wrapped(Box::new(asked)), bounds).await
+            self.resolve(self.list_owner(caller.session), &run.tool, timeouts.limits).await?;
+        let args = run.args.clone();
+        self.run(caller, resolved, &args, ResultForm::Wrapped(Box::new(run)), timeouts).await
     }
 
     async fn run(
@@ -62,25 +62,25 @@ impl Views {
         resolved: ResolvedTool,
         args: &str,
         form: ResultForm,
-        bounds: CallTimeouts,
+        timeouts: CallTimeouts,
     ) -> Result<RequestOutcome, MetaRefusal> {
         let ResolvedTool { slot, id, item } = resolved;
-        let verdict = self.desk.verdict(caller.session.holder(), &item, args).await;
-        let warning = self.desk.apply_verdict(verdict, &id, &item)?;
+        let verdict = self.meta_state.verdict(caller.session.holder(), &item, args).await;
+        let warning = self.meta_state.apply_verdict(verdict, &id, &item)?;
         let call = inner_call(caller.request, &item.key, args);
-        let finish = MetaResponder {
-            desk: Arc::clone(&self.desk),
+        let responder = MetaResponder {
+            meta_state: Arc::clone(&self.meta_state),
             reply: caller.reply.clone(),
             id: id.clone(),
             item,
             form,
             warning,
-            bounds,
-            telling: caller.token().map(ToolProgress::to),
+            timeouts,
+            progress: caller.token().map(ToolProgress::new),
             bytes_max: self.config.load().tools.result_bytes_max,
             since: Instant::now(),
         };
-        self.exchange_with(slot, caller.session, call, bounds.limits, Some(Box::new(finish)))
+        self.exchange_with(slot, caller.session, call, timeouts.limits, Some(Box::new(responder)))
             .await
             .map_err(|error| ErrorObject::from(&error).about(&id).into())
     }
@@ -89,13 +89,13 @@ impl Views {
     fn read_on(
         &self,
         reply: &MetaReply,
-        wanted: &RequestedTool,
+        tool: &RequestedTool,
         cursor: &str,
     ) -> Result<RequestOutcome, MetaRefusal> {
         let bytes_max = self.config.load().tools.result_bytes_max;
         let mut refused = None;
-        for id in wanted.readings().map_err(|error| ErrorObject::bad_id(&error))? {
-            match self.desk.page(reply.tool, &id, cursor, bytes_max) {
+        for id in tool.readings().map_err(|error| ErrorObject::bad_id(&error, &[]))? {
+            match self.meta_state.page(reply.tool, &id, cursor, bytes_max) {
                 Ok(page) => return Ok(reply.result(&page)),
                 Err(error) => refused = Some(error),
             }
@@ -104,7 +104,7 @@ impl Views {
     }
 
     /// Returns the limits of a call with the client's timeout, at most those of the service.
-    fn bounds_of(&self, timeout: Option<Duration>) -> CallTimeouts {
+    fn call_timeouts(&self, timeout: Option<Duration>) -> CallTimeouts {
         let limits = self.limits_within(timeout);
         CallTimeouts { limits, given: timeout.filter(|given| *given < self.limits().total) }
     }

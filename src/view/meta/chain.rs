@@ -10,10 +10,10 @@ use std::{
 
 use super::{
     MetaCaller, MetaRefusal, MetaReply, MetaState,
-    responder::{is_client_fault, is_for_client, is_question, lost},
+    responder::{call_failure, is_client_fault, is_for_client, is_question},
 };
 use crate::{
-    call::{AttemptOutcome, CallContinuation, CallError, Exchange, NextAction},
+    call::{AttemptOutcome, CallContinuation, CallError, NextAction},
     capacity_holder::Account,
     compute_pool::{ComputeError, StopFlag},
     meta::{
@@ -21,21 +21,22 @@ use crate::{
         arguments::StepArguments,
         chain::{ChainIncludes, ChainStep, StepResult, ToolChain},
     },
-    pool::{OneShotClient, ServerSlot},
+    pool::ServerSlot,
     protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
     view::{
         RequestOutcome, Views,
         checked_call::{check_in_pool, inner_call, schema_of},
+        client_exchange,
         resolve_tool::ResolvedTool,
     },
 };
 
 /// A running chain.
-struct Running {
+struct RunningChain {
     chain: ToolChain,
     /// The tools of the steps, by the name in the request.
     tools: HashMap<RequestedTool, Result<ResolvedTool, ErrorObject>>,
-    desk: Arc<MetaState>,
+    meta_state: Arc<MetaState>,
     /// The account that the checks of arguments count for.
     account: Account,
     /// The reason why the arguments of the current step were not checked, if so.
@@ -50,8 +51,7 @@ struct Running {
 }
 
 impl Views {
-    /// Answers `run_chain`. Resolves the tools of all steps first; an unknown one fails when its
-    /// step runs.
+    /// Answers `run_chain`. Resolves the tools of all steps first. An unknown tool fails its step.
     pub(super) async fn run_chain(
         &self,
         caller: MetaCaller<'_>,
@@ -59,27 +59,26 @@ impl Views {
         includes: ChainIncludes,
     ) -> Result<RequestOutcome, MetaRefusal> {
         let MetaCaller { session, reply, request } = caller;
-        let config = self.config.load();
-        let limits = self.limits();
-        let wanted: Vec<RequestedTool> = steps.iter().map(|step| step.tool.clone()).collect();
+        let (config, limits) = (self.config.load(), self.limits());
+        let requested: Vec<RequestedTool> = steps.iter().map(|step| step.tool.clone()).collect();
         let chain = ToolChain::new(steps, config.tools.max_steps, includes)
             .map_err(|error| error.to_error())?;
         let mut tools = HashMap::new();
-        for wanted in wanted {
-            if let Entry::Vacant(vacant) = tools.entry(wanted) {
-                let resolved = self.resolve(self.lister(session), vacant.key(), limits).await;
+        for tool in requested {
+            if let Entry::Vacant(vacant) = tools.entry(tool) {
+                let resolved = self.resolve(self.list_owner(session), vacant.key(), limits).await;
                 vacant.insert(resolved);
             }
         }
-        let owned = tools.values().flatten().find(|found| found.slot.is_per_session());
-        let guest = match owned {
-            Some(found) => self.guest(&found.slot, session).await,
+        let per_session = tools.values().flatten().find(|found| found.slot.is_per_session());
+        let one_shot = match per_session {
+            Some(found) => self.one_shot_client(&found.slot, session).await,
             None => None,
         };
-        let mut running = Running {
+        let mut running = RunningChain {
             chain,
             tools,
-            desk: Arc::clone(&self.desk),
+            meta_state: Arc::clone(&self.meta_state),
             account: session.holder().account,
             warning: None,
             reply: reply.clone(),
@@ -89,16 +88,16 @@ impl Views {
             notices: Vec::new(),
         };
         running.report();
-        let mut then = running.advance(None);
-        if matches!(then, NextAction::Compute) {
-            let beside = move |stop: &StopFlag| {
-                let then = running.advance(Some(stop));
-                (running, then)
+        let mut action = running.advance(None);
+        if matches!(action, NextAction::Compute) {
+            let work = move |stop: &StopFlag| {
+                let action = running.advance(Some(stop));
+                (running, action)
             };
-            let computed = self.desk.computer.clone().run(session.holder(), beside).await;
-            (running, then) = computed.map_err(|error| ErrorObject::too_busy(&error))?;
+            let computed = self.meta_state.computer.clone().run(session.holder(), work).await;
+            (running, action) = computed.map_err(|error| ErrorObject::too_busy(&error))?;
         }
-        let (slot, first) = match then {
+        let (slot, first) = match action {
             NextAction::Request(slot, first) => (slot, first),
             NextAction::Compute => return Err(ErrorObject::too_busy(&ComputeError::Full).into()),
             NextAction::Answer(answer) => {
@@ -106,15 +105,12 @@ impl Views {
             }
             NextAction::Error(error) => return Err(ErrorObject::from(&error).into()),
         };
-        let owner = guest.as_ref().map(OneShotClient::owner).or(session.owner());
-        let token = running.token.clone();
-        let mut exchange =
-            Exchange::new(slot, owner, session.client(), session.holder(), first, limits)
-                .with_continuation(Box::new(running), self.desk.computer.clone());
-        if let Some(token) = token {
-            exchange = exchange.reporting(&token);
+        let mut exchange = client_exchange(session, one_shot, slot, first, limits)
+            .with_continuation(Box::new(running), self.meta_state.computer.clone());
+        if let Some(token) = caller.token() {
+            exchange = exchange.with_progress_token(token);
         }
-        Ok(RequestOutcome::Exchange(Box::new(exchange.of_guest(guest))))
+        Ok(RequestOutcome::Exchange(Box::new(exchange)))
     }
 }
 
@@ -127,13 +123,13 @@ fn without_progress(request: &Message) -> Message {
     })
 }
 
-impl Running {
+impl RunningChain {
     /// Advances to the next step that needs a request, or to the answer. Long computations run only
     /// with a flag that stops them.
     fn advance(&mut self, stop: Option<&StopFlag>) -> NextAction {
         while let Some(step) = self.chain.next() {
             match self.prepare(&step, stop) {
-                Ok(then) => return then,
+                Ok(action) => return action,
                 Err(error) => self.failed(*error),
             }
         }
@@ -149,17 +145,17 @@ impl Running {
             Some(Ok(resolved)) => resolved,
             Some(Err(error)) => return Err(Box::new(error.clone())),
             None => {
-                let message = "the step was not looked up";
+                let message = "metamcp did not resolve the tool of this step";
                 return Err(Box::new(ErrorObject::new(ErrorCode::Internal, message, "")));
             }
         };
-        let (validators, schema) = (&self.desk.validators, schema_of(item));
+        let (validators, schema) = (&self.meta_state.validators, schema_of(item));
         let verdict = match (validators.check_briefly(self.account, schema, &step.args), stop) {
             (Some(verdict), _) => verdict,
             (None, Some(stop)) => check_in_pool(validators, self.account, schema, &step.args, stop),
             (None, None) => return Ok(NextAction::Compute),
         };
-        self.warning = self.desk.apply_verdict(verdict, id, item)?;
+        self.warning = self.meta_state.apply_verdict(verdict, id, item)?;
         let call = inner_call(&self.request, &item.key, &step.args);
         Ok(NextAction::Request(Arc::<ServerSlot>::clone(slot), call))
     }
@@ -170,27 +166,22 @@ impl Running {
     }
 
     fn ran(&mut self, outcome: meta::ToolOutcome) {
-        let resolved = self.current().and_then(|found| found.as_ref().ok());
-        let id = resolved.map(|found| found.id.clone());
-        let definition = resolved.map(|found| found.item.json().to_owned());
-        self.chain.record_result(StepResult {
-            id,
-            definition,
-            outcome,
-            warning: self.warning.take(),
-        });
+        let tool = self.tool();
+        let id = tool.map(|tool| tool.id.clone());
+        let definition = tool.map(|tool| tool.item.json().to_owned());
+        let warning = self.warning.take();
+        self.chain.record_result(StepResult { id, definition, outcome, warning });
         self.report();
     }
 
     /// Returns the tool of the current step.
-    fn current(&self) -> Option<&Result<ResolvedTool, ErrorObject>> {
-        self.tools.get(self.chain.tool()?)
+    fn tool(&self) -> Option<&ResolvedTool> {
+        self.tools.get(self.chain.tool()?)?.as_ref().ok()
     }
 
-    /// Returns the server of the current step; empty if there is none.
-    fn server(&self) -> String {
-        let resolved = self.current().and_then(|found| found.as_ref().ok());
-        resolved.map(|found| found.id.server.clone()).unwrap_or_default()
+    /// Returns the outcome of an attempt, with the queued notifications.
+    fn outcome(&mut self, action: NextAction) -> AttemptOutcome {
+        AttemptOutcome { notices: std::mem::take(&mut self.notices), action }
     }
 
     /// Queues a progress notification if the client wants them.
@@ -200,13 +191,13 @@ impl Running {
     }
 }
 
-impl CallContinuation for Running {
+impl CallContinuation for RunningChain {
     fn start(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.notices)
     }
 
-    fn turn(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
-        let server = self.server();
+    fn on_outcome(&mut self, outcome: Result<Message, CallError>, _: &StopFlag) -> AttemptOutcome {
+        let server = self.tool().map(|tool| tool.id.server.clone()).unwrap_or_default();
         // Before the first step has run, the client can fix the error and run the whole chain
         // again. Later that would repeat earlier steps, and lose their results.
         let is_first = !self.chain.has_started();
@@ -220,36 +211,33 @@ impl CallContinuation for Running {
                 }
                 (Some(result), _) => self.ran(meta::ToolOutcome::read(&server, result)),
                 (None, Some(error)) if is_first && is_for_client(error) => {
-                    return AttemptOutcome {
-                        notices: Vec::new(),
-                        then: NextAction::Answer(answer),
-                    };
+                    return self.outcome(NextAction::Answer(answer));
                 }
                 (None, error) => {
                     self.failed(ErrorObject::of_server(&server, error.unwrap_or("null")));
                 }
             },
             Err(error) if is_first && is_client_fault(&error) => {
-                return AttemptOutcome { notices: Vec::new(), then: NextAction::Error(error) };
+                return self.outcome(NextAction::Error(error));
             }
             Err(error) => {
-                let error = match self.current() {
-                    Some(Ok(found)) => lost(&error, &found.item),
-                    Some(Err(_)) | None => ErrorObject::from(&error),
+                let error = match self.tool() {
+                    Some(tool) => call_failure(&error, &tool.item),
+                    None => ErrorObject::from(&error),
                 };
                 self.failed(error);
             }
         }
-        let then = self.advance(None);
-        AttemptOutcome { notices: std::mem::take(&mut self.notices), then }
+        let action = self.advance(None);
+        self.outcome(action)
     }
 
     fn resume(&mut self, stop: &StopFlag) -> AttemptOutcome {
-        let then = self.advance(Some(stop));
-        AttemptOutcome { notices: std::mem::take(&mut self.notices), then }
+        let action = self.advance(Some(stop));
+        self.outcome(action)
     }
 
-    fn may_go_on(&self) -> bool {
+    fn may_continue(&self) -> bool {
         true
     }
 }

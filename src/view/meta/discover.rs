@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MetaRefusal, MetaReply};
+use super::{MetaCaller, MetaRefusal, MetaReply};
 use crate::{
     capacity_holder::Holder,
     catalog::KnownServer,
@@ -14,7 +14,6 @@ use crate::{
     },
     protocol::{ObjectMembers, list_page::ListItem},
     redact,
-    session::Session,
     view::{
         RequestOutcome, Views,
         find_tools::{FindQuery, FindResult, FoundTool},
@@ -31,7 +30,7 @@ const CONFIDENCE_UNIT: f64 = 1e2;
 const UNAVAILABLE_MAX: usize = 5;
 
 /// One page of results.
-struct Page {
+struct ResultPage {
     found: FindResult,
     question: CursorScope,
     /// The position of the first result.
@@ -44,31 +43,28 @@ impl Views {
     /// Answers `mcp_discover`.
     pub(super) async fn discover_tools(
         &self,
-        session: &Session,
-        reply: &MetaReply,
-        asked: &DiscoverArguments,
+        caller: MetaCaller<'_>,
+        arguments: &DiscoverArguments,
     ) -> Result<RequestOutcome, MetaRefusal> {
-        if let Some(wanted) = &asked.tool {
-            let detail = asked.detail;
+        let detail = arguments.detail;
+        if let Some(tool) = &arguments.tool {
             let discover = move |tool: &DescribedTool<'_>| tool.discovered(detail);
-            let entry = self.of_tool(session, wanted, discover).await?;
-            return Ok(reply.value(&format!(r#"{{"tools":[{entry}]}}"#)));
+            let entry = self.of_tool(caller.session, tool, discover).await?;
+            return Ok(caller.reply.value(&format!(r#"{{"tools":[{entry}]}}"#)));
         }
-        let (query, server) = (asked.query.as_deref(), asked.server.as_deref());
+        let (query, server) = (arguments.query.as_deref(), arguments.server.as_deref());
         if query.is_none() && server.is_none() {
-            return self.discover_servers(reply, &asked.page).await;
+            return self.discover_servers(caller.reply, &arguments.page).await;
         }
-        let subject =
-            ["discover", query.unwrap_or("*"), server.unwrap_or("*"), asked.detail.name()];
-        let holder = session.holder();
-        let page = self.page(holder, query, server, &asked.page, &subject).await?;
-        let detail = asked.detail;
+        let subject = ["discover", query.unwrap_or("*"), server.unwrap_or("*"), detail.name()];
+        let holder = caller.session.holder();
+        let page = self.page(holder, query, server, &arguments.page, &subject).await?;
         let entry = move |(found, server, item): (&FoundTool, &KnownServer, &ListItem)| {
             let id = ToolId::new(server.name.as_str(), &item.key);
             scored(&DescribedTool::new(id, item.json()).discovered(detail), found)
         };
         let message = page.message(query.is_some());
-        self.shown(holder, reply, page, entry, message).await
+        self.answer_page(caller, page, entry, message).await
     }
 
     /// Answers with the list of servers.
@@ -102,15 +98,9 @@ impl Views {
                 entry
             })
             .collect();
-        let question = CursorScope::new(&["servers"]);
-        let (part, next) = part_of(&all, page, question, snapshot.fingerprint)?;
-        let mut answer = json!({ "servers": part });
-        if let Some(next) = next {
-            answer["nextCursor"] = next.into();
-        }
+        let mut answer = list_page("servers", &all, page, snapshot.fingerprint)?;
         answer["message"] =
-            "Say with `query` what you want to do, or with `server` whose tools you want to see."
-                .into();
+            "Pass `query` to find tools for a task, or `server` to list its tools.".into();
         Ok(reply.value(&answer.to_string()))
     }
 
@@ -123,46 +113,40 @@ impl Views {
         let snapshot = self.known_tools(None).await.snapshot;
         let names: Vec<Value> =
             snapshot.servers().iter().map(|server| json!(server.name)).collect();
-        let question = CursorScope::new(&["namespaces"]);
-        let (part, next) = part_of(&names, page, question, snapshot.fingerprint)?;
-        let mut answer = json!({ "namespaces": part });
-        if let Some(next) = next {
-            answer["nextCursor"] = next.into();
-        }
+        let answer = list_page("namespaces", &names, page, snapshot.fingerprint)?;
         Ok(reply.value(&answer.to_string()))
     }
 
     /// Answers `search_tools`, and `list_tools` without a query.
     pub(super) async fn summaries(
         &self,
-        holder: Holder,
-        reply: &MetaReply,
+        caller: MetaCaller<'_>,
         query: Option<&str>,
         server: Option<&str>,
         paging: &PageArguments,
     ) -> Result<RequestOutcome, MetaRefusal> {
         let subject = ["summaries", query.unwrap_or("*"), server.unwrap_or("*")];
-        let page = self.page(holder, query, server, paging, &subject).await?;
+        let page = self.page(caller.session.holder(), query, server, paging, &subject).await?;
         let entry = |(_, server, item): (&FoundTool, &KnownServer, &ListItem)| {
             let id = ToolId::new(server.name.as_str(), &item.key);
             DescribedTool::new(id, item.json()).listed()
         };
-        self.shown(holder, reply, page, entry, None).await
+        self.answer_page(caller, page, entry, None).await
     }
 
     /// Answers with a page.
-    async fn shown(
+    async fn answer_page(
         &self,
-        holder: Holder,
-        reply: &MetaReply,
-        page: Page,
+        caller: MetaCaller<'_>,
+        page: ResultPage,
         entry: impl Fn((&FoundTool, &KnownServer, &ListItem)) -> String + Send + 'static,
         message: Option<String>,
     ) -> Result<RequestOutcome, MetaRefusal> {
         let bytes = page.found.each().map(|(_, _, item)| item.json().len()).sum();
-        let answering = move || page.answer(entry, message.as_deref());
-        let answered = self.desk.compute(holder, bytes, move |_| answering()).await;
-        Ok(reply.value(&answered.map_err(|error| ErrorObject::too_busy(&error))?))
+        let work = move || page.answer(entry, message.as_deref());
+        let holder = caller.session.holder();
+        let answer = self.meta_state.compute(holder, bytes, move |_| work()).await;
+        Ok(caller.reply.value(&answer.map_err(|error| ErrorObject::too_busy(&error))?))
     }
 
     /// Returns one page of the results for a query; `parts` identify the query in cursors.
@@ -173,7 +157,7 @@ impl Views {
         server: Option<&str>,
         paging: &PageArguments,
         parts: &[&str],
-    ) -> Result<Page, MetaRefusal> {
+    ) -> Result<ResultPage, MetaRefusal> {
         if let Some(server) = server
             && self.pool.slot(server).is_none()
         {
@@ -188,18 +172,16 @@ impl Views {
             Some(cursor) => question.offset(of, cursor)?,
             None => 0,
         };
-        let wish =
+        let request =
             FindQuery { text: query, server, offset, limit: paging.limit, ..FindQuery::default() };
-        let found = self
-            .find(holder, known, &wish)
-            .await
-            .map_err(|error| MetaRefusal::from(ErrorObject::from(&error)))?;
+        let found = self.find(holder, known, &request).await;
+        let found = found.map_err(|error| ErrorObject::from(&error))?;
         let bytes_max = self.config.load().tools.result_bytes_max;
-        Ok(Page { found, question, offset, bytes_max })
+        Ok(ResultPage { found, question, offset, bytes_max })
     }
 }
 
-impl Page {
+impl ResultPage {
     /// Returns the answer with an entry, as JSON text, for each tool that fits; the others are on
     /// the next page.
     fn answer(
@@ -236,8 +218,8 @@ impl Page {
         let mut message = String::new();
         if self.found.tools.is_empty() {
             message.push_str(match is_search {
-                true => "Nothing fits: say it in other words, or ask `mcp_provision` for a server.",
-                false => "Nothing is known of its tools.",
+                true => "No tool fits: use other words, or call `mcp_provision` to get a server.",
+                false => "Its tools are unknown.",
             });
         }
         message.push_str(&self.not_searched());
@@ -253,14 +235,14 @@ impl Page {
         }
         let n_servers = n_missing + self.found.known.snapshot.servers().len();
         let mut text = format!(
-            " {n_missing} of {n_servers} servers could not be searched, and may have what fits better; \
-             ask again soon."
+            " {n_missing} of {n_servers} servers could not be searched and may have better tools; \
+             search again soon."
         );
         if let Some(longest) =
             self.found.known.still_connecting().map(|(_, read_for)| read_for).max()
         {
             text.push_str(&format!(
-                " Still starting: {}, for {} s by now; until all of them are read, no confidence is above {}.",
+                " Still starting: {}, for {} s; until then, no confidence is above {}.",
                 self.found.known.still_connecting().count(),
                 longest.as_secs(),
                 defaults::CONFIDENCE_MAX_UNREAD,
@@ -277,20 +259,24 @@ impl Page {
     }
 }
 
-/// Returns the part of `all` that is on a page, and the cursor of the next page.
-fn part_of<'a>(
-    all: &'a [Value],
+/// Returns an answer with a page of `all` as the member `name`, and the cursor of the next page.
+fn list_page(
+    name: &str,
+    all: &[Value],
     page: &PageArguments,
-    question: CursorScope,
-    of: u64,
-) -> Result<(&'a [Value], Option<String>), CursorError> {
+    fingerprint: u64,
+) -> Result<Value, CursorError> {
+    let question = CursorScope::new(&[name]);
     let start = match &page.cursor {
-        Some(cursor) => question.offset(of, cursor)?.min(all.len()),
+        Some(cursor) => question.offset(fingerprint, cursor)?.min(all.len()),
         None => 0,
     };
     let end = all.len().min(start + page.limit);
-    let next = (end < all.len()).then(|| question.cursor(of, end));
-    Ok((&all[start..end], next))
+    let mut answer = json!({ (name): all[start..end] });
+    if end < all.len() {
+        answer["nextCursor"] = question.cursor(fingerprint, end).into();
+    }
+    Ok(answer)
 }
 
 /// Returns the entry of a tool with its score and confidence.

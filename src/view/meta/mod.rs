@@ -5,15 +5,14 @@
 
 use serde_json::{Value, json};
 
-use super::{RequestOutcome, Views, answer, missing, own_profile, shown};
+use super::{RequestOutcome, Views, answer, answer_text, initialize_result, missing, quoted};
 use crate::{
     call::CallError,
     config::{ToolSet, defaults},
     era,
     meta::{
-        ErrorObject, MetaTool, MetaToolSet, ToolId,
+        ErrorObject, MetaTool, ToolId,
         arguments::{BackendKind, MetaArguments},
-        chain::ChainIncludes,
         definitions,
     },
     protocol::{
@@ -30,18 +29,14 @@ use crate::{
 };
 
 mod call;
-mod caller;
 mod chain;
 mod describe;
 mod discover;
-mod refusal;
 mod reply;
 mod responder;
 mod state;
 
-use caller::MetaCaller;
-use refusal::MetaRefusal;
-use reply::MetaReply;
+use reply::{MetaCaller, MetaRefusal, MetaReply};
 pub(super) use state::MetaState;
 
 impl Views {
@@ -52,16 +47,16 @@ impl Views {
     ) -> Result<RequestOutcome, CallError> {
         match request.method().unwrap_or_default() {
             method::INITIALIZE => {
-                let (capabilities, instructions) =
-                    (self.meta_capabilities(), self.meta_instructions());
-                let profile = own_profile(session, request, capabilities, &instructions);
-                Ok(answer(request, &profile))
+                let instructions = self.meta_instructions();
+                let capabilities = self.meta_capabilities();
+                let result = initialize_result(session, request, capabilities, &instructions);
+                Ok(answer(request, &result))
             }
             method::TOOLS_LIST => self.meta_tools(session, request),
-            method::TOOLS_CALL => self.call_of_ours(session, request).await,
+            method::TOOLS_CALL => self.call_meta_tool(session, request).await,
             other => Err(CallError::UnknownMethod {
-                method: shown(other),
-                hint: "Only tools are behind this path: use `/direct` or `/servers/NAME` for the rest.",
+                method: quoted(other),
+                hint: "This path serves only tools: use `/direct` or `/servers/NAME` for the rest.",
             }),
         }
     }
@@ -71,14 +66,13 @@ impl Views {
         json!({ "tools": { "listChanged": self.config.load().tools.list_changed } })
     }
 
-    /// Returns the instructions for clients: the use of the meta tools, and the servers, as far as
-    /// there is room.
+    /// Returns the instructions for clients: the use of the meta tools, and as many servers as fit.
     pub(super) fn meta_instructions(&self) -> String {
-        let way = match self.sets().first() {
-            Some(MetaToolSet::Core) | None => {
+        let usage = match self.config.load().tools.sets.first() {
+            Some(ToolSet::Core) | None => {
                 "Find one with `mcp_discover`, then call it with `mcp_call`."
             }
-            Some(MetaToolSet::Metatools) => {
+            Some(ToolSet::Metatools) => {
                 "Find one with `search_tools`, read its arguments with `describe_tool`, then call \
                  it with `run_tool`."
             }
@@ -88,16 +82,9 @@ impl Views {
         let names = names.join(", ");
         let cut = redact::cut(&names, defaults::INSTRUCTIONS_BYTES_MAX);
         let more = if cut.len() < names.len() { " …" } else { "" };
-        format!("Tools of other MCP servers are behind the tools here. {way} Servers: {cut}{more}")
-    }
-
-    /// Returns the configured sets of meta tools.
-    fn sets(&self) -> Vec<MetaToolSet> {
-        let set = |set: &ToolSet| match set {
-            ToolSet::Core => MetaToolSet::Core,
-            ToolSet::Metatools => MetaToolSet::Metatools,
-        };
-        self.config.load().tools.sets.iter().map(set).collect()
+        format!(
+            "These tools give access to the tools of other MCP servers. {usage} Servers: {cut}{more}"
+        )
     }
 
     /// Answers `tools/list`: the tools of all sets, on one page.
@@ -107,92 +94,84 @@ impl Views {
         request: &Message,
     ) -> Result<RequestOutcome, CallError> {
         if let Some(cursor) = request.string(MessagePart::Cursor) {
-            return Err(CallError::UnknownCursor { cursor: shown(&cursor) });
+            return Err(CallError::UnknownCursor { cursor: quoted(&cursor) });
         }
-        let sets = self.sets();
-        let tools: Vec<MetaTool> = sets.iter().flat_map(|set| set.tools()).copied().collect();
-        let list = definitions::list(tools, self.config.load().tools.always_load);
+        let config = self.config.load();
+        let tools = config.tools.sets.iter().flat_map(|set| set.tools()).copied();
+        let list = definitions::list(tools, config.tools.always_load);
         let list = if session.is_modern() {
             era::decorate(&list, method::TOOLS_LIST, Some(payloads::implementation_text()))
         } else {
             era::legacy_list(list, ListKind::Tools)
         };
-        Ok(RequestOutcome::Answer(Message::response(
-            request.part(MessagePart::Id).unwrap_or("null"),
-            &list,
-        )))
+        Ok(answer_text(request, &list))
     }
 
-    /// Answers a call of a meta tool, or forwards it to the server of the tool that is meant.
-    async fn call_of_ours(
+    /// Answers a call of a meta tool, or forwards the call that it stands for.
+    async fn call_meta_tool(
         &self,
         session: &Session,
         request: &Message,
     ) -> Result<RequestOutcome, CallError> {
         let name = request.string(MessagePart::Name).ok_or_else(|| missing(request, "name"))?;
-        let sets = self.sets();
-        let Some(tool) = MetaTool::named(&name, &sets) else {
-            let id = request.part(MessagePart::Id);
-            let error = self.no_tool_of_ours(&name, &sets).for_era(session.era());
-            return Ok(RequestOutcome::Answer(error.render(id)));
+        let Some(tool) = MetaTool::named(&name, &self.config.load().tools.sets) else {
+            let error = self.no_meta_tool(&name).for_era(session.era());
+            return Ok(RequestOutcome::Answer(error.render(request.part(MessagePart::Id))));
         };
-        let reply = MetaReply::to(request, session, tool);
-        let outcome =
-            match MetaArguments::read(tool, parameter_headers::arguments(request).as_deref()) {
-                // Boxed, to keep the future of a call small.
-                Ok(arguments) => Box::pin(self.run_own(session, &reply, request, arguments)).await,
-                Err(error) => Err(MetaRefusal::from(error)),
-            };
+        let reply = MetaReply::new(request, session, tool);
+        let caller = MetaCaller { session, reply: &reply, request };
+        let arguments = parameter_headers::arguments(request);
+        let outcome = match MetaArguments::read(tool, arguments.as_deref()) {
+            // Boxed, to keep the future of a call small.
+            Ok(arguments) => Box::pin(self.run_meta_tool(caller, arguments)).await,
+            Err(error) => Err(MetaRefusal::from(error)),
+        };
         Ok(outcome.unwrap_or_else(|refusal| refusal.answer(&reply)))
     }
 
-    async fn run_own(
+    async fn run_meta_tool(
         &self,
-        session: &Session,
-        reply: &MetaReply,
-        request: &Message,
+        caller: MetaCaller<'_>,
         arguments: MetaArguments,
     ) -> Result<RequestOutcome, MetaRefusal> {
-        let caller = MetaCaller { session, reply, request };
+        let reply = caller.reply;
         match arguments {
-            MetaArguments::Discover(asked) => self.discover_tools(session, reply, &asked).await,
+            MetaArguments::Discover(arguments) => self.discover_tools(caller, &arguments).await,
             MetaArguments::SearchTools { query, page } => {
-                self.summaries(session.holder(), reply, Some(&query), None, &page).await
+                self.summaries(caller, Some(&query), None, &page).await
             }
             MetaArguments::ListNamespaces(page) => self.list_namespaces(reply, &page).await,
             MetaArguments::ListTools { backend_kind, backend_name, page } => match backend_kind {
                 None | Some(BackendKind::Mcp) => {
-                    let server = backend_name.as_deref();
-                    self.summaries(session.holder(), reply, None, server, &page).await
+                    self.summaries(caller, None, backend_name.as_deref(), &page).await
                 }
                 // All tools run on servers.
                 Some(BackendKind::Local | BackendKind::Provider) => {
                     Ok(reply.value(r#"{"tools":[]}"#))
                 }
             },
-            MetaArguments::Call(asked) => self.call_tool(caller, asked).await,
-            MetaArguments::RunTool(asked) => self.run_tool(caller, asked).await,
+            MetaArguments::Call(arguments) => self.call_tool(caller, arguments).await,
+            MetaArguments::RunTool(arguments) => self.run_tool(caller, arguments).await,
             MetaArguments::Execute { .. } | MetaArguments::ExecuteCode { .. } => {
                 Err(ErrorObject::execution_disabled().into())
             }
             MetaArguments::DescribeTool { tool, detail, examples_max } => {
-                self.describe_tool(session, reply, &tool, detail, examples_max).await
+                self.describe_tool(caller, &tool, detail, examples_max).await
             }
             MetaArguments::ListToolExamples { tool, max } => {
-                self.list_examples(session, reply, &tool, max).await
+                self.list_examples(caller, &tool, max).await
             }
-            MetaArguments::RunChain { steps, include_backends, include_tools } => {
-                let includes = ChainIncludes { backends: include_backends, tools: include_tools };
+            MetaArguments::RunChain { steps, includes } => {
                 self.run_chain(caller, steps, includes).await
             }
-            MetaArguments::Provision(asked) => {
-                let wanted = provision::ProvisionRequest {
-                    intent: &asked.intent,
-                    context: asked.context.as_deref(),
-                    auto: asked.auto_provision,
+            MetaArguments::Provision(arguments) => {
+                let request = provision::ProvisionRequest {
+                    intent: &arguments.intent,
+                    context: arguments.context.as_deref(),
+                    auto: arguments.auto_provision,
                     limits: self.limits(),
                 };
-                let found = self.provisioner.provision(wanted).await;
+                let found = self.provisioner.provision(request).await;
                 let found = serde_json::to_string(&found).expect("our own values have string keys");
                 Ok(reply.value(&found))
             }
@@ -200,23 +179,22 @@ impl Views {
     }
 
     /// Returns the error for an unknown meta tool, with advice for calling a server's tool.
-    fn no_tool_of_ours(&self, name: &str, sets: &[MetaToolSet]) -> RpcError {
-        let shown = shown(name);
-        let error = RpcError::new(
-            INVALID_PARAMS,
-            "TOOL_NOT_FOUND",
-            format!("there is no tool `{shown}` at this path"),
-        );
+    fn no_meta_tool(&self, name: &str) -> RpcError {
+        let sets = &self.config.load().tools.sets;
+        let shown = quoted(name);
+        let message = format!("there is no tool `{shown}` at this path");
         let names: Vec<&str> =
             sets.iter().flat_map(|set| set.tools()).map(|tool| tool.name()).collect();
-        let meant = ToolId::parse(name).ok().filter(|id| self.pool.slot(&id.server).is_some());
-        let remedy = match (meant, sets.first()) {
-            (Some(ToolId { server, tool }), Some(MetaToolSet::Core)) => {
+        let id = ToolId::parse(name).ok().filter(|id| self.pool.slot(&id.server).is_some());
+        let remedy = match (id, sets.first()) {
+            (Some(ToolId { server, tool }), Some(ToolSet::Core)) => {
                 format!("Call `mcp_call` with `server`: \"{server}\" and `tool`: \"{tool}\".")
             }
             (Some(id), _) => format!("Call `run_tool` with `tool_id`: \"{id}\"."),
-            (None, _) => format!("There are `{}`.", names.join("`, `")),
+            (None, _) => format!("Use one of `{}`.", names.join("`, `")),
         };
-        error.suggest(remedy).context(json!({ "name": shown, "known": names }))
+        RpcError::new(INVALID_PARAMS, "TOOL_NOT_FOUND", message)
+            .suggest(remedy)
+            .context(json!({ "name": shown, "known": names }))
     }
 }

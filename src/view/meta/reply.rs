@@ -1,10 +1,10 @@
-//! The replies of meta tools to clients.
+//! The callers of meta tools, and the replies to them.
 
 use bytes::Bytes;
 
 use crate::{
     era,
-    meta::{ErrorObject, MetaTool, describe},
+    meta::{ErrorObject, MetaTool, arguments::ArgumentError, cursor::CursorError, describe},
     protocol::{
         Era, Message, RpcError,
         jsonrpc::MessagePart,
@@ -13,6 +13,24 @@ use crate::{
     session::Session,
     view::RequestOutcome,
 };
+
+/// The caller of a meta tool, with everything that a call needs from it.
+#[derive(Clone, Copy)]
+pub(super) struct MetaCaller<'a> {
+    /// The session of the client.
+    pub(super) session: &'a Session,
+    /// The reply to the client.
+    pub(super) reply: &'a MetaReply,
+    /// The request of the client.
+    pub(super) request: &'a Message,
+}
+
+impl MetaCaller<'_> {
+    /// Returns the client's progress token, as JSON text.
+    pub(super) fn token(&self) -> Option<&str> {
+        self.request.part(MessagePart::ProgressToken)
+    }
+}
 
 /// The reply to a call of a meta tool.
 #[derive(Clone, Debug)]
@@ -25,8 +43,8 @@ pub(super) struct MetaReply {
 }
 
 impl MetaReply {
-    /// Returns the answer to `request`, a call of `tool`.
-    pub(super) fn to(request: &Message, session: &Session, tool: MetaTool) -> Self {
+    /// Returns the reply to `request`, a call of `tool`.
+    pub(super) fn new(request: &Message, session: &Session, tool: MetaTool) -> Self {
         let id = request.part(MessagePart::Id).unwrap_or("null").to_owned();
         Self { tool, id, era: session.era() }
     }
@@ -66,5 +84,48 @@ impl MetaReply {
             }
             Era::Legacy => Message::response(&self.id, result),
         }
+    }
+}
+
+/// The reason why a meta tool rejects a call.
+#[derive(Debug)]
+pub(super) enum MetaRefusal {
+    /// The call is invalid: a fault of the client.
+    Protocol(Box<RpcError>),
+    /// An error for the model, which can correct the call.
+    Tool(Box<ErrorObject>),
+}
+
+impl MetaRefusal {
+    /// Returns the answer to the call.
+    pub(super) fn answer(self, reply: &MetaReply) -> RequestOutcome {
+        match self {
+            Self::Protocol(error) => reply.refused(*error),
+            Self::Tool(error) => reply.failed(*error),
+        }
+    }
+}
+
+impl From<ErrorObject> for MetaRefusal {
+    fn from(error: ErrorObject) -> Self {
+        Self::Tool(Box::new(error))
+    }
+}
+
+impl From<Box<ErrorObject>> for MetaRefusal {
+    fn from(error: Box<ErrorObject>) -> Self {
+        Self::Tool(error)
+    }
+}
+
+impl From<ArgumentError> for MetaRefusal {
+    fn from(error: ArgumentError) -> Self {
+        Self::Protocol(Box::new(error.to_rpc()))
+    }
+}
+
+impl From<CursorError> for MetaRefusal {
+    fn from(error: CursorError) -> Self {
+        Self::Protocol(Box::new(error.to_rpc()))
     }
 }

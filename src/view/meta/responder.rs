@@ -2,8 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde::Serialize;
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::{MetaReply, MetaState};
@@ -13,8 +11,8 @@ use crate::{
     connection::ConnectionLimits,
     era::TranslationError,
     meta::{
-        self, ErrorObject, MetaBackend, ProgressReport, ToolId, ToolProgress,
-        arguments::RunArguments, field_selection::FieldSelection, result_document,
+        self, ErrorObject, ProgressReport, ToolId, ToolProgress, arguments::RunArguments,
+        field_selection::FieldSelection, result_document,
     },
     protocol::{
         Message, ObjectMembers, RpcError,
@@ -27,7 +25,7 @@ use crate::{
 /// The form in which the client receives the result.
 pub(super) enum ResultForm {
     /// The result as the server sent it, reduced to the requested fields.
-    AsItIs(FieldSelection),
+    Original(FieldSelection),
     /// A part of an object, with the other requested members.
     Wrapped(Box<RunArguments>),
 }
@@ -52,32 +50,18 @@ impl CallTimeouts {
 
 /// Turns the outcome of a server into the answer to the client.
 pub(super) struct MetaResponder {
-    pub(super) desk: Arc<MetaState>,
+    pub(super) meta_state: Arc<MetaState>,
     pub(super) reply: MetaReply,
     pub(super) id: ToolId,
     pub(super) item: ListItem,
     pub(super) form: ResultForm,
     /// The text in front of the result, if any.
     pub(super) warning: Option<String>,
-    pub(super) bounds: CallTimeouts,
+    pub(super) timeouts: CallTimeouts,
     /// The progress notifications, if the client wants them.
-    pub(super) telling: Option<ToolProgress>,
+    pub(super) progress: Option<ToolProgress>,
     pub(super) bytes_max: usize,
     pub(super) since: Instant,
-}
-
-/// The structured value of `run_tool`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Ran<'a> {
-    structured: Box<RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    backend: Option<MetaBackend<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mcp_result: Option<Box<RawValue>>,
-    duration_ms: u64,
 }
 
 /// Returns whether a client must receive an error unchanged: it can react to it, and a model
@@ -103,13 +87,13 @@ fn end_of(result: Option<&ObjectMembers<'_>>) -> Option<ProgressReport> {
 
 /// Returns the error for a call without an answer; if the call may have run, with warnings about
 /// calling it again.
-pub(super) fn lost(error: &CallError, item: &ListItem) -> ErrorObject {
-    let told = ErrorObject::from(error);
+pub(super) fn call_failure(error: &CallError, item: &ListItem) -> ErrorObject {
+    let object = ErrorObject::from(error);
     match error {
         CallError::Failed { source, .. } if !source.is_unexecuted() => {
-            told.with_warnings(&meta::warnings(item.json()))
+            object.with_warnings(&meta::warnings(item.json()))
         }
-        _ => told,
+        _ => object,
     }
 }
 
@@ -118,7 +102,7 @@ pub(super) fn is_client_fault(error: &CallError) -> bool {
     matches!(
         error,
         CallError::Unanswered {
-            source: InputRefusal::NoVisits | InputRefusal::Undeclared { .. },
+            source: InputRefusal::UrlNotDeclared | InputRefusal::Undeclared { .. },
             ..
         } | CallError::Untranslatable { source: TranslationError::TaskRequired, .. }
     )
@@ -126,16 +110,20 @@ pub(super) fn is_client_fault(error: &CallError) -> bool {
 
 impl CallContinuation for MetaResponder {
     fn start(&mut self) -> Vec<Message> {
-        self.telling.iter().map(ToolProgress::start).collect()
+        self.progress.iter().map(ToolProgress::start).collect()
     }
 
-    fn hears(&mut self, progress: &Message) -> bool {
-        self.telling.as_mut().is_none_or(|telling| telling.observe(progress))
+    fn forwards_progress(&mut self, notice: &Message) -> bool {
+        self.progress.as_mut().is_none_or(|progress| progress.observe(notice))
     }
 
-    fn turn(&mut self, outcome: Result<Message, CallError>, stop: &StopFlag) -> AttemptOutcome {
+    fn on_outcome(
+        &mut self,
+        outcome: Result<Message, CallError>,
+        stop: &StopFlag,
+    ) -> AttemptOutcome {
         let mut end = Some(ProgressReport::FAILED);
-        let then = match outcome {
+        let action = match outcome {
             Ok(answer) => {
                 match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
                     (Some(result), _) => {
@@ -150,13 +138,15 @@ impl CallContinuation for MetaResponder {
                 }
             }
             Err(error) if is_client_fault(&error) => NextAction::Error(error),
-            Err(error) => self.failed(self.bounds.with_timeout_hint(lost(&error, &self.item))),
+            Err(error) => {
+                self.failed(self.timeouts.with_timeout_hint(call_failure(&error, &self.item)))
+            }
         };
-        let told = self.telling.as_ref().zip(end).and_then(|(telling, end)| telling.end(end));
-        AttemptOutcome { notices: told.into_iter().collect(), then }
+        let notice = self.progress.as_ref().zip(end).and_then(|(progress, end)| progress.end(end));
+        AttemptOutcome { notices: notice.into_iter().collect(), action }
     }
 
-    fn may_go_on(&self) -> bool {
+    fn may_continue(&self) -> bool {
         false
     }
 }
@@ -168,21 +158,18 @@ impl MetaResponder {
             return result.to_owned();
         }
         let result = match &self.form {
-            ResultForm::AsItIs(_) if members.is_none() => {
-                let error = ErrorObject::no_result(&self.id.server);
-                return error.about(&self.id).during(self.reply.tool).to_result();
+            ResultForm::Original(_) if members.is_none() => {
+                return self.error_result(ErrorObject::no_result(&self.id.server));
             }
-            ResultForm::AsItIs(fields) => fields.apply(result, stop),
+            ResultForm::Original(fields) => fields.apply(result, stop),
             ResultForm::Wrapped(run) => match self.wrapped(result, run) {
                 Ok(wrapped) => wrapped,
-                Err(error) => {
-                    return error.about(&self.id).during(self.reply.tool).to_result();
-                }
+                Err(error) => return self.error_result(*error),
             },
         };
-        let shown = self.desk.shown(self.reply.tool, &self.id, result, self.bytes_max);
-        let warned =
-            self.warning.as_ref().and_then(|words| result_document::with_note(&shown, words));
+        let shown = self.meta_state.shown(self.reply.tool, &self.id, result, self.bytes_max);
+        let warning = self.warning.as_ref();
+        let warned = warning.and_then(|warning| result_document::with_note(&shown, warning));
         warned.unwrap_or(shown)
     }
 
@@ -192,20 +179,23 @@ impl MetaResponder {
             meta::ToolOutcome::Value(value) => value,
             meta::ToolOutcome::Failed(error) => return Err(error),
         };
-        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
-        let null = || RawValue::from_string("null".to_owned()).expect("null is JSON");
-        let ran = Ran {
-            structured: raw(&structured).unwrap_or_else(null),
-            tool: if run.include_tool { raw(self.item.json()) } else { None },
-            backend: run.include_backend.then(|| MetaBackend::of(&self.id.server)),
-            mcp_result: if run.include_mcp_result { raw(result) } else { None },
-            duration_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
-        };
-        let ran = serde_json::to_string(&ran).expect("our own values have string keys");
+        let mut members = ObjectMembers::default();
+        members.set("structured", structured);
+        if run.include_tool {
+            members.set("tool", self.item.json());
+        }
+        if run.include_backend {
+            members.set("backend", meta::backend_of(&self.id.server));
+        }
+        if run.include_mcp_result {
+            members.set("mcpResult", result);
+        }
+        members.set("durationMs", self.since.elapsed().as_millis().to_string());
+        let value = members.to_string();
         // Content other than text is passed on unchanged.
-        let mut blocks = vec![result_document::text_block(&ran)];
+        let mut blocks = vec![result_document::text_block(&value)];
         blocks.extend(meta::call_outcome::other_blocks(result));
-        Ok(format!(r#"{{"content":[{}],"structuredContent":{ran}}}"#, blocks.join(",")))
+        Ok(format!(r#"{{"content":[{}],"structuredContent":{value}}}"#, blocks.join(",")))
     }
 
     fn answer(&self, result: &str) -> NextAction {
@@ -216,7 +206,10 @@ impl MetaResponder {
     }
 
     fn failed(&self, error: ErrorObject) -> NextAction {
-        let result = error.about(&self.id).during(self.reply.tool).to_result();
-        NextAction::Answer(self.reply.message(&result))
+        NextAction::Answer(self.reply.message(&self.error_result(error)))
+    }
+
+    fn error_result(&self, error: ErrorObject) -> String {
+        error.about(&self.id).during(self.reply.tool).to_result()
     }
 }

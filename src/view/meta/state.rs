@@ -4,7 +4,6 @@ use std::{
     collections::BTreeSet,
     hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use tokio::time::Instant;
@@ -18,7 +17,7 @@ use crate::{
         MetaTool, ToolId,
         cursor::CursorError,
         preview::ResultPreview,
-        result_cache::{ResultCache, ResultCacheLimits},
+        result_cache::{ResultCache, ResultCacheLimits, TOKEN_BYTES},
         validation::SchemaCache,
     },
 };
@@ -38,7 +37,7 @@ pub(in crate::view) struct MetaState {
 
 impl Default for MetaState {
     fn default() -> Self {
-        let bounds = ResultCacheLimits {
+        let limits = ResultCacheLimits {
             bytes_max: defaults::RESULTS_BYTES_MAX,
             count_max: defaults::RESULTS_KEPT_MAX,
             age_max: defaults::RESULTS_AGE_MAX,
@@ -48,7 +47,7 @@ impl Default for MetaState {
             computer: ComputePool::default(),
             warned: Mutex::default(),
             digests: RandomState::new(),
-            results: Mutex::new(ResultCache::new(bounds)),
+            results: Mutex::new(ResultCache::new(limits)),
             since: Instant::now(),
         }
     }
@@ -72,13 +71,13 @@ impl MetaState {
     ) -> String {
         let Some(preview) = ResultPreview::of(&result, bytes_max) else { return result };
         let cursor = preview.next().and_then(|next| {
-            let mut word = [0; crate::meta::result_cache::WORD_BYTES];
+            let mut token = [0; TOKEN_BYTES];
             // Unguessable, since it gives access to the result of another client.
-            getrandom::fill(&mut word).ok()?;
+            getrandom::fill(&mut token).ok()?;
             // Reserved before the lock: freeing memory for it takes the lock, too.
             let memory = memory_budget::reserve(None, preview.document().bytes()).ok()?;
             let document = preview.document().clone();
-            self.results().keep(word, id, (document, memory), next, self.now())
+            self.results().keep(token, id, (document, memory), next, self.since.elapsed())
         });
         preview.to_result(id, op, cursor.as_deref())
     }
@@ -91,7 +90,7 @@ impl MetaState {
         cursor: &str,
         bytes_max: usize,
     ) -> Result<String, CursorError> {
-        self.results().page(id, op, cursor, bytes_max, self.now())
+        self.results().page(id, op, cursor, bytes_max, self.since.elapsed())
     }
 
     /// Does work on so many bytes: at once if they are few, else in the compute pool.
@@ -119,10 +118,6 @@ impl MetaState {
             warned.clear();
         }
         warned.insert(digest)
-    }
-
-    fn now(&self) -> Duration {
-        self.since.elapsed()
     }
 
     fn results(&self) -> MutexGuard<'_, ResultCache> {

@@ -1,4 +1,4 @@
-//! Clients of another share that use the service while it is attacked.
+//! Clients of another account that use the service during an attack.
 
 use std::{
     sync::{
@@ -24,28 +24,28 @@ const N_CLIENTS: usize = 31;
 /// A debug build takes at least five times as long as a release build.
 const HEALTH_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
 
-/// The slowness of a service that is left alone counts so many times.
+/// The factor for the latency of a service without an attacker.
 const BUSY_FACTOR: u32 = 4;
 
 /// The pause between two health checks.
 const HEALTH_PAUSE: Duration = Duration::from_millis(20);
 
-/// Every so many clients, one asks for answers that count against the memory budget. Only where the
-/// bystanders belong to another user.
+/// One of so many clients requests answers that count against the memory budget. This requires that
+/// bystanders run as another user.
 const LARGE_EVERY: usize = 8;
 
-/// The size of these, in bytes.
+/// The size of these answers, in bytes.
 const LARGE_BYTES: usize = 20 << 10;
 
-/// A user who owns nothing. Where the tests run as root, bystanders belong to it.
+/// The user that bystanders run as, if the tests run as root.
 const NOBODY: u32 = 65_534;
 
-/// The clients, in a thread of their own that belongs to another user where it can.
+/// The clients, in a separate thread that runs as another user if it can.
 pub(super) struct Bystanders {
     progress: Arc<Progress>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// A service without an attacker: its slowness is that of this machine.
+    /// A service without an attacker: its latency is that of this machine.
     control: Daemon,
 }
 
@@ -56,58 +56,61 @@ impl Bystanders {
         let control = Daemon::with("").ready();
         let (progress, is_over) = (Arc::new(Progress::of(N_CLIENTS)), Arc::<AtomicBool>::default());
         let health = [daemon.url("/healthz"), control.url("/healthz")];
-        let (url, told, over) = (daemon.url(path), Arc::clone(&progress), Arc::clone(&is_over));
+        let (url, shared, over) = (daemon.url(path), Arc::clone(&progress), Arc::clone(&is_over));
         let thread = thread::spawn(move || {
             if rustix::process::geteuid().is_root() {
                 let user = Uid::from_raw(NOBODY);
-                rustix::thread::set_thread_uid(user).expect("root may be anybody");
+                rustix::thread::set_thread_uid(user).expect("root may become any user");
             }
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                let clients = (0..N_CLIENTS).map(|number| work(&url, number, &told, &over));
-                tokio::join!(join_all(clients), watch(&health, &over));
+                let clients = (0..N_CLIENTS).map(|number| run_client(&url, number, &shared, &over));
+                tokio::join!(join_all(clients), watch_health(&health, &over));
             });
         });
         let bystanders = Self { progress, is_over, thread: Some(thread), control };
-        bystanders.go_on().await;
+        bystanders.wait_progress().await;
         bystanders
     }
 
     /// Waits until each client has had one more answer.
-    pub(super) async fn go_on(&self) {
-        let goes_on = self.progress.goes_on(1);
-        tokio::pin!(goes_on);
+    pub(super) async fn wait_progress(&self) {
+        let answers = self.progress.wait_for_answers(1);
+        tokio::pin!(answers);
         loop {
-            // The thread ends before its time only with a failed assertion.
+            // The thread ends early only with a failed assertion.
             let has_failed = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
-            assert!(!has_failed, "a bystander was disturbed: see above");
-            if tokio::time::timeout(HEALTH_PAUSE, &mut goes_on).await.is_ok() {
+            assert!(!has_failed, "a bystander failed: see the output above");
+            if tokio::time::timeout(HEALTH_PAUSE, &mut answers).await.is_ok() {
                 return;
             }
         }
     }
 
-    /// Ends them. All their answers were right, and the service told in time that it lives.
+    /// Ends the clients, and checks that all answers and health checks were right.
     pub(super) async fn end(mut self) {
-        self.go_on().await;
+        self.wait_progress().await;
         self.is_over.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it is ended once");
         let ended = tokio::task::spawn_blocking(move || thread.join());
         let ended = tokio::time::timeout(DEADLINE, ended).await.expect("they end in time");
-        assert!(ended.expect("it is waited for").is_ok(), "a bystander was disturbed: see above");
+        assert!(
+            ended.expect("it is waited for").is_ok(),
+            "a bystander failed: see the output above"
+        );
         drop(self.control);
     }
 }
 
-/// One client: it asks one thing after the other, and is told what it asked for.
-async fn work(url: &str, number: usize, progress: &Progress, is_over: &AtomicBool) {
+/// Runs one client, which calls `echo` repeatedly and checks each answer.
+async fn run_client(url: &str, number: usize, progress: &Progress, is_over: &AtomicBool) {
     let client = Client::new(url.to_owned()).initialized().await;
-    // Of the attacker's own account, memory may be refused.
+    // Within the attacker's own account, memory may be refused.
     let is_large = number.is_multiple_of(LARGE_EVERY) && rustix::process::geteuid().is_root();
     let fill = "x".repeat(if is_large { LARGE_BYTES } else { 0 });
-    let mut n_asked = 0;
+    let mut n_calls = 0;
     while !is_over.load(Ordering::Relaxed) {
-        let value = json!({ "client": number, "n": n_asked, "fill": fill });
+        let value = json!({ "client": number, "n": n_calls, "fill": fill });
         let args = json!({ "value": value });
         let (tool, arguments) = match url.ends_with("/meta") {
             true => ("mcp_call", json!({ "server": "fake", "tool": "echo", "args": args })),
@@ -115,25 +118,28 @@ async fn work(url: &str, number: usize, progress: &Progress, is_over: &AtomicBoo
         };
         let answer = client.tool(tool, arguments).await.answer();
         assert_eq!(answer["result"]["structuredContent"]["value"], value, "{answer}");
-        n_asked += 1;
+        n_calls += 1;
         progress.done(number);
     }
 }
 
-/// Asks both services for a sign of life, again and again.
-async fn watch(urls: &[String; 2], is_over: &AtomicBool) {
+/// Checks the health of both services repeatedly.
+async fn watch_health(urls: &[String; 2], is_over: &AtomicBool) {
     let [attacked, control] = urls;
     while !is_over.load(Ordering::Relaxed) {
-        let (attacked, control) = tokio::join!(sign_of_life(attacked), sign_of_life(control));
-        // A machine that is busy with other tests is so for both, though not to the same degree.
+        let (attacked, control) = tokio::join!(health_latency(attacked), health_latency(control));
+        // Other tests on the machine delay both services, though not to the same degree.
         let limit = BUSY_FACTOR * control + HEALTH_LIMIT;
-        assert!(attacked < limit, "`/healthz` took {attacked:?}, one left alone {control:?}");
+        assert!(
+            attacked < limit,
+            "`/healthz` took {attacked:?}, and {control:?} without an attack"
+        );
         tokio::time::sleep(HEALTH_PAUSE).await;
     }
 }
 
 /// Returns the time that a health check takes on a new connection.
-async fn sign_of_life(url: &str) -> Duration {
+async fn health_latency(url: &str) -> Duration {
     let since = Instant::now();
     let reply = Client::new(url.to_owned()).get().await;
     assert_eq!(reply.status, StatusCode::OK, "{reply:?}");

@@ -1,4 +1,4 @@
-//! A server that the service has started asks it for what belongs to the operator.
+//! A server that metamcp has started calls methods of the control interface.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
@@ -32,7 +32,7 @@ impl Rig {
         Self { daemon, client, fakes }
     }
 
-    /// Has the server send a request to the control socket, and returns the answer.
+    /// Sends a request from the server to the control socket, and returns the answer.
     async fn over_socket(&self, method: &str, params: &Value) -> Value {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let to = self.daemon.control().display().to_string();
@@ -40,7 +40,7 @@ impl Rig {
         serde_json::from_str(&replied).expect(&replied)
     }
 
-    /// Has the server send a request to `POST /rpc`, and returns the answer.
+    /// Sends a request from the server to `POST /rpc`, and returns the answer.
     async fn over_http(&self, method: &str, params: &Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let (to, body) = (self.daemon.address().to_string(), body.to_string());
@@ -60,7 +60,7 @@ impl Rig {
 }
 
 #[tokio::test]
-async fn a_server_is_refused_what_belongs_to_the_operator_on_both_ways() {
+async fn a_server_cannot_call_operator_methods_over_the_socket_or_over_http() {
     let rig = Rig::new().await;
     let other = rig.fakes.path("other.toml");
     fs::write(&other, "[servers.other]\ncommand = \"/bin/true\"\n").expect("written");
@@ -81,18 +81,18 @@ async fn a_server_is_refused_what_belongs_to_the_operator_on_both_ways() {
             let names = text.contains(method) && text.contains("server `agent`");
             assert!(names, "the method and the server are named: {text}");
         }
-        bystanders.go_on().await;
+        bystanders.wait_progress().await;
     }
 
     rig.daemon.wait_log("request refused: `config/reload` is for operators, and process");
     bystanders.end().await;
     let mut operator = Operator::at(&rig.daemon).await;
     let servers = operator.result("servers/list", json!({})).await;
-    assert_eq!(servers[0]["name"], "agent", "the configuration is the operator's: {servers}");
+    assert_eq!(servers[0]["name"], "agent", "the configuration is unchanged: {servers}");
 }
 
 /// Starts a process that removes every trace of its origin, sends an operator's request, and writes
-/// the result down, in a file of its own first, since the server is started twice.
+/// the result to a file. A temporary file comes first, since the server is started twice.
 const ORPHAN: &str = r#"
 ask='
   read -r _ _ _ parent _ < /proc/$$/stat
@@ -104,23 +104,23 @@ ask='
 "#;
 
 #[tokio::test]
-async fn an_orphan_of_a_server_is_no_operator_and_no_zombie_either() {
+async fn an_orphaned_process_of_a_server_has_no_operator_rights_and_is_reaped() {
     let fakes = Fakes::new();
     let mut daemon = Daemon::with("").ready();
-    let (socket, said) = (daemon.control(), fakes.path("said"));
-    let [socket, file] = [&socket, &said].map(|path| path.display().to_string());
+    let (socket, output) = (daemon.control(), fakes.path("output"));
+    let [socket, file] = [&socket, &output].map(|path| path.display().to_string());
     let args = ["-c", ORPHAN, "sh", PROGRAM, &socket, &file];
     daemon.rewrite(&format!("[servers.shell]\ncommand = \"/bin/sh\"\nargs = {args:?}\n"));
     daemon.reload();
-    // The first request starts the server, which is none.
+    // The first request starts the program, which is no MCP server.
     let _asks = daemon
         .client("/servers/shell")
         .slow_post(&request(&json!(1), "tools/list", &json!({})))
         .await;
 
-    until(async || said.exists()).await;
-    let said = fs::read_to_string(said).expect("readable");
-    assert!(said.contains("is for operators"), "{said}");
+    until(async || output.exists()).await;
+    let output = fs::read_to_string(output).expect("readable");
+    assert!(output.contains("is for operators"), "{output}");
     let children = || {
         let tasks = fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("it runs");
         let lists = tasks
@@ -132,7 +132,7 @@ async fn an_orphan_of_a_server_is_no_operator_and_no_zombie_either() {
 }
 
 #[tokio::test]
-async fn a_server_may_be_an_agent_that_reads_lists_and_calls_tools() {
+async fn a_server_can_read_lists_and_call_tools_over_the_control_interface() {
     let rig = Rig::new().await;
     let call = json!({ "name": "agent/echo", "arguments": { "value": 7 } });
 
@@ -150,18 +150,18 @@ async fn a_server_may_be_an_agent_that_reads_lists_and_calls_tools() {
     let started = rig.over_socket("tools/call-async", &call).await;
     let task = json!({ "taskId": started["result"]["taskId"] });
     let got = rig.over_http("tasks/get", &task).await;
-    assert!(got["error"].is_null(), "its own task is known to it by its id: {got}");
+    assert!(got["error"].is_null(), "a caller reads its own task by its id: {got}");
 }
 
 #[tokio::test]
-async fn an_operator_of_the_same_user_is_still_obeyed() {
+async fn an_operator_under_the_user_of_the_service_keeps_operator_rights() {
     let rig = Rig::new().await;
     rig.client.call("whoami", json!({})).await;
 
     let mut operator = Operator::at(&rig.daemon).await;
     operator.result("auth/status", json!({})).await;
     operator.result("tasks/list", json!({})).await;
-    // The files of a root with capabilities cannot be seen by one without.
+    // A root process without capabilities cannot read the files of one with capabilities.
     if !rustix::process::geteuid().is_root() {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"config/reload"}"#;
         let json = ("content-type", "application/json");
@@ -185,7 +185,7 @@ async fn a_server_cannot_read_the_memory_and_environment_of_the_service() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_another_user_can_write_is_refused_by_name() {
+async fn a_reload_refuses_and_names_a_configuration_file_that_another_user_can_write() {
     let rig = Rig::new().await;
     let other = rig.fakes.path("other.toml");
     fs::write(&other, "[servers.other]\ncommand = \"/bin/true\"\n").expect("written");

@@ -1,5 +1,4 @@
-//! JSON so deeply nested that a parser crashes, in every place where a client or a server can
-//! write it.
+//! JSON nested so deeply that a parser may crash, in messages of clients and servers.
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -9,9 +8,9 @@ use crate::harness::{
     client::{Client, MCP_HEADERS, request},
     daemon::Daemon,
     fake::{Fakes, Upstream},
-    meta::Meta,
+    meta_client::MetaClient,
     operator::Operator,
-    stdio::Piped,
+    stdio::StdioClient,
     stream::EventStream,
 };
 
@@ -21,15 +20,15 @@ const DEPTH_MAX: usize = 128;
 /// The levels of a tool call above its argument: the message, its parameters, the arguments.
 const CALL_LEVELS: usize = 3;
 
-/// A server that dies of what is nested deeper.
+/// The options of a server that exits on deeper nesting.
 const FRAGILE: [&str; 2] = ["--depth-max", "128"];
 
-/// Returns so many arrays in one another.
+/// Returns `levels` nested arrays.
 fn nested(levels: usize) -> String {
     "[".repeat(levels) + &"]".repeat(levels)
 }
 
-/// Returns a call of `tool` whose argument `value` is nested so deep.
+/// Returns a call of `tool` with an argument `value` of `levels` nested arrays.
 fn call(id: u64, tool: &str, levels: usize) -> String {
     let hole = json!({ "name": tool, "arguments": { "value": "HOLE" } });
     request(&json!(id), "tools/call", &hole).replace("\"HOLE\"", &nested(levels))
@@ -43,7 +42,7 @@ fn assert_refused(answer: &Value, id: &Value) {
     assert_eq!(&answer["id"], id, "{answer}");
 }
 
-/// Returns whether the server answers, in the process that it was at first.
+/// Returns whether the server answers, and from its first process.
 async fn is_unharmed(fakes: &Fakes, client: &Client) -> bool {
     let answer = client.tool("echo", json!({ "value": 1 })).await.answer();
     answer["result"].is_object() && fakes.pids("fragile").len() == 1
@@ -80,7 +79,7 @@ async fn a_request_nested_too_deep_does_not_reach_a_child() {
 }
 
 #[tokio::test]
-async fn one_member_of_a_batch_that_is_nested_too_deep_spoils_none_of_the_others() {
+async fn a_batch_member_nested_too_deep_does_not_affect_the_other_members() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fragile", &FRAGILE)).ready();
     let client = daemon.client("/servers/fragile");
@@ -105,14 +104,14 @@ async fn one_member_of_a_batch_that_is_nested_too_deep_spoils_none_of_the_others
 }
 
 #[tokio::test]
-async fn pipes_old_streams_and_operators_are_told_that_they_nest_too_deep() {
+async fn stdio_legacy_sse_and_control_requests_nested_too_deep_are_refused() {
     let fakes = Fakes::new();
     let config = "[listen]\nlegacy_sse = true\nrpc = true\n".to_owned();
     let daemon = Daemon::with(config + &fakes.server("fragile", &FRAGILE)).ready();
     let client = daemon.client("/servers/fragile");
     assert!(is_unharmed(&fakes, &client).await);
 
-    let mut piped = Piped::to(&daemon, &["--server", "fragile"]);
+    let mut piped = StdioClient::to(&daemon, &["--server", "fragile"]);
     piped = piped.initialized("2025-06-18", json!({})).await;
     piped.line(&call(7, "echo", 1_000)).await;
     assert_refused(&piped.message().await, &json!(7));
@@ -137,12 +136,12 @@ async fn pipes_old_streams_and_operators_are_told_that_they_nest_too_deep() {
 }
 
 #[tokio::test]
-async fn a_request_that_metamcp_makes_out_of_a_text_is_not_nested_too_deep_either() {
+async fn arguments_in_json_text_nested_too_deep_do_not_reach_a_child() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fragile", &FRAGILE)).ready();
     let client = daemon.client("/servers/fragile");
     assert!(is_unharmed(&fakes, &client).await);
-    let meta = Meta::at(daemon.client("/meta")).await;
+    let meta = MetaClient::at(daemon.client("/meta")).await;
 
     let hidden = format!(r#"{{"value":{}}}"#, nested(1_000));
     let error = meta
@@ -151,7 +150,7 @@ async fn a_request_that_metamcp_makes_out_of_a_text_is_not_nested_too_deep_eithe
 
     assert_eq!(error["details"]["cause"], "TOO_DEEP", "{error}");
     assert!(is_unharmed(&fakes, &client).await);
-    // A client may send to a server through a meta tool whatever it may send directly.
+    // A message to a meta tool may use the full depth.
     let levels = DEPTH_MAX - CALL_LEVELS - 1;
     let hole = json!({ "name": "mcp_call", "arguments": {
         "server": "fragile", "tool": "echo", "args": { "value": "HOLE" },
@@ -162,7 +161,7 @@ async fn a_request_that_metamcp_makes_out_of_a_text_is_not_nested_too_deep_eithe
 }
 
 #[tokio::test]
-async fn an_answer_that_is_nested_too_deep_fails_its_asker_alone() {
+async fn an_answer_nested_too_deep_fails_only_its_own_call() {
     let fakes = Fakes::new();
     let upstreams = [Upstream::start(&["--json"]), Upstream::start(&[]), Upstream::sse(&[])];
     let mut config = fakes.server("child", &[]) + &fakes.server("calm", &[]);

@@ -17,7 +17,7 @@ const N_CONNECTIONS: usize = 33;
 const N_CALLS: u64 = 128;
 
 #[tokio::test]
-async fn hanging_calls_of_one_client_keep_no_other_from_the_server() {
+async fn hanging_calls_of_one_client_do_not_block_the_server_for_other_clients() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let bystanders = Bystanders::start(&daemon, "/servers/fake").await;
@@ -32,11 +32,11 @@ async fn hanging_calls_of_one_client_keep_no_other_from_the_server() {
     for _ in 0..N_CONNECTIONS {
         let (client, batch) = (client.clone(), batch.clone());
         hanging.push(running(async move { client.post(batch).await }));
-        bystanders.go_on().await;
+        bystanders.wait_progress().await;
     }
-    // As many as the server may have in flight; the rest waits.
+    // The server has its maximum of calls in flight; the others wait.
     until(async || server_status(&daemon, "fake").await["in_flight"].as_u64() >= Some(4096)).await;
-    bystanders.go_on().await;
+    bystanders.wait_progress().await;
 
     drop(hanging);
     bystanders.end().await;

@@ -1,4 +1,4 @@
-//! Connections that are opened and left alone.
+//! Large numbers of idle connections.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     harness::{DEADLINE, daemon::Daemon, fake::Fakes},
 };
 
-/// A few more than descriptors are left to a service without a limit of its own.
+/// A few more than the descriptors of a service without its own limit on connections.
 const N_CONNECTIONS: usize = 1100;
 
 /// A request that any client may send.
@@ -27,15 +27,15 @@ async fn connect(daemon: &Daemon) -> TcpStream {
     connecting.expect("it connects in time").expect("a connection")
 }
 
-/// Waits until the service closes the connection; what it still says is of no interest.
-async fn closed(stream: &mut TcpStream) {
+/// Waits until the service closes the connection, and ignores what it still sends.
+async fn wait_closed(stream: &mut TcpStream) {
     let mut rest = Vec::new();
     let reading = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut rest)).await;
     let _reset = reading.expect("it is closed in time");
 }
 
 #[tokio::test]
-async fn idle_connections_of_one_client_lock_out_no_other() {
+async fn idle_connections_of_one_client_do_not_lock_out_other_clients() {
     let fakes = Fakes::new();
     let config = fakes.server("fake", &[]);
     let daemon = Daemon::with(config).descriptors(64, 512).ready();
@@ -44,41 +44,41 @@ async fn idle_connections_of_one_client_lock_out_no_other() {
     let mut idle = Vec::new();
     for number in 0..N_CONNECTIONS {
         let mut stream = connect(&daemon).await;
-        // Half of them look like clients for a while.
+        // Half of the connections send one valid request.
         if number % 2 == 0 {
             stream.write_all(PROBE).await.ok();
         }
         idle.push(stream);
         if number % 20 == 0 {
-            bystanders.go_on().await;
+            bystanders.wait_progress().await;
         }
     }
-    bystanders.go_on().await;
+    bystanders.wait_progress().await;
 
-    // The first ones made room for the last ones.
-    all(idle.iter_mut().take(N_CONNECTIONS / 2).map(closed)).await;
+    // The service has closed the oldest connections for the newest ones.
+    all(idle.iter_mut().take(N_CONNECTIONS / 2).map(wait_closed)).await;
     bystanders.end().await;
 }
 
 #[tokio::test]
-async fn a_connection_that_sends_nothing_acceptable_is_closed_after_ten_seconds() {
+async fn a_connection_without_an_accepted_request_is_closed_after_ten_seconds() {
     let token = "[listen]\ntoken = \"env:TOKEN\"\n";
     let daemon = Daemon::with(token).env("TOKEN", "0123456789abcdef").ready();
     let since = Instant::now();
     let mut known = connect(&daemon).await;
     known.write_all(PROBE).await.expect("sent");
     let mut silent = join_all((0..4).map(|_| connect(&daemon))).await;
-    // Half a head, and a wrong token.
+    // Half a head, a wrong token, and no token.
     silent[1].write_all(b"GET / HTTP/1.1\r\nhost: local").await.expect("sent");
     let wrong = b"GET /status HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer no\r\n\r\n";
     silent[2].write_all(wrong).await.expect("sent");
     silent[3].write_all(b"GET /status HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("sent");
 
-    all(silent.iter_mut().map(closed)).await;
+    all(silent.iter_mut().map(wait_closed)).await;
 
     let after = since.elapsed();
     assert!(after >= Duration::from_secs(10), "{after:?}");
-    known.write_all(PROBE).await.expect("it is open still");
+    known.write_all(PROBE).await.expect("it is still open");
     let mut answers = Vec::new();
     while answers.windows(10).filter(|text| text == b"HTTP/1.1 2").count() < 2 {
         let reading = tokio::time::timeout(DEADLINE, known.read_buf(&mut answers)).await;
@@ -87,7 +87,7 @@ async fn a_connection_that_sends_nothing_acceptable_is_closed_after_ten_seconds(
 }
 
 #[tokio::test]
-async fn children_have_the_limit_of_descriptors_that_the_service_was_started_with() {
+async fn children_get_the_descriptor_limit_that_the_service_was_started_with() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).descriptors(96, 512).ready();
     daemon.client("/servers/fake").call("whoami", serde_json::json!({})).await;

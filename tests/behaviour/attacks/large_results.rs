@@ -1,4 +1,4 @@
-//! Large results of which a client wants a part, or a preview.
+//! Large results from which clients request fields or previews.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn call_of(fields: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn selections_and_previews_of_large_results_do_not_delay_other_clients() {
+async fn field_selections_and_previews_of_large_results_do_not_delay_other_clients() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &["--rich"])).ready();
     let bystanders = Bystanders::start(&daemon, "/meta").await;
@@ -30,7 +30,7 @@ async fn selections_and_previews_of_large_results_do_not_delay_other_clients() {
         let answer = reply.answer();
         assert_eq!(answer["result"]["structuredContent"], json!({ "total": N_ROWS }), "{answer}");
     }
-    bystanders.go_on().await;
+    bystanders.wait_progress().await;
     let previews = join_all((0..N_CLIENTS).map(|_| client.tool("mcp_call", call_of(&[]))));
     for reply in previews.await {
         let size = &reply.answer()["result"]["_meta"]["metamcp/result"];

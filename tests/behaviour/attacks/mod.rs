@@ -1,19 +1,19 @@
-//! Attacks of one party on all others, one file per line of attack.
+//! Attacks of one party on all others, one file per kind of attack.
 //!
 //! While each runs, [`Bystanders`] use the same service: they get all of their answers, and the
 //! service stays healthy.
 
 mod bystanders;
-mod calm;
 mod child_as_operator;
 mod deep_json;
-mod exclusive;
+mod expensive_schemas;
+mod failing_client;
 mod hanging_calls;
+mod hanging_exclusive_calls;
 mod idle_connections;
+mod idle_streams;
 mod large_results;
-mod one_bad_client;
-mod schemas;
-mod streams;
+mod no_attack;
 mod trickling_upstream;
 mod unfinished_bodies;
 mod unread_answers;

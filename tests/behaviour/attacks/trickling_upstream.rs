@@ -1,5 +1,5 @@
-//! Clients of one account ask an upstream for large answers of which it never sends the end, or for
-//! progress of which they read nothing.
+//! Clients of one account request large answers that an upstream never finishes, or progress that
+//! they never read.
 
 use std::sync::{
     Arc, Mutex,
@@ -19,7 +19,7 @@ use crate::{
         client::request,
         daemon::Daemon,
         fake::Fakes,
-        scripted::{Asked, Scripted, Wire},
+        scripted_upstream::{ReceivedRequest, ResponseWriter, ScriptedUpstream},
     },
     until,
 };
@@ -33,28 +33,28 @@ const DECLARED_BYTES: usize = 6 << 20;
 /// The bytes of each answer that are sent.
 const SENT_BYTES: usize = 5 << 20;
 
-/// The most that bystanders and checks hold beside the attack, in bytes.
+/// The maximum memory of bystanders and checks beside the attack, in bytes.
 const OTHERS_BYTES: u64 = 2 << 20;
 
-/// Begins an answer, as a stream or as a body.
-fn trickle(asked: &Asked, wire: &mut Wire) -> bool {
-    if asked.method() != "tools/call" {
+/// Begins an answer as a stream or as a body, and never finishes it.
+fn trickle(request: &ReceivedRequest, response: &mut ResponseWriter) -> bool {
+    if request.method() != "tools/call" {
         return false;
     }
     let part = "x".repeat(SENT_BYTES);
-    if asked.message["params"]["name"] == "stream" {
-        wire.events();
-        wire.piece(&format!("data: {part}"));
+    if request.message["params"]["name"] == "stream" {
+        response.events();
+        response.chunk(&format!("data: {part}"));
     } else {
         let head = "HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length:";
-        wire.raw(format!("{head} {DECLARED_BYTES}\r\n\r\n{part}"));
+        response.raw(format!("{head} {DECLARED_BYTES}\r\n\r\n{part}"));
     }
-    wire.wait_gone();
+    response.wait_gone();
     true
 }
 
 async fn attack(tool: &str) {
-    let (fakes, upstream) = (Fakes::new(), Scripted::start(trickle));
+    let (fakes, upstream) = (Fakes::new(), ScriptedUpstream::start(trickle));
     let servers = upstream.server("") + &fakes.server("fake", &[]);
     let daemon = Daemon::with(format!("[service]\nmemory_max = {BUDGET}\n{servers}")).ready();
     let bystanders = Bystanders::start(&daemon, "/servers/fake").await;
@@ -69,46 +69,46 @@ async fn attack(tool: &str) {
     until(async || usage(&daemon).await["used_bytes"] == 0).await;
 }
 
-/// Checks that others are served while an account has more than half of the memory, and that the
-/// account does not get their quarter, beside the bytes of `others`.
-async fn check_memory(daemon: &Daemon, bystanders: Bystanders, others: u64) {
+/// Checks that other accounts are served while one has more than half of the memory, and that this
+/// account leaves a quarter to them. The other accounts hold at most `others_bytes` bytes.
+async fn check_memory(daemon: &Daemon, bystanders: Bystanders, others_bytes: u64) {
     let figure = async |name: &str| usage(daemon).await[name].as_u64().expect("a number");
     until(async || figure("used_bytes").await > BUDGET / 2).await;
 
     for _ in 0..4 {
-        bystanders.go_on().await;
+        bystanders.wait_progress().await;
     }
 
-    // The last quarter is for those who have little.
+    // The last quarter is reserved for accounts with little memory.
     let peak = figure("peak_bytes").await;
-    assert!(peak <= BUDGET / 4 * 3 + others, "{} MiB", peak >> 20);
+    assert!(peak <= BUDGET / 4 * 3 + others_bytes, "{} MiB", peak >> 20);
     bystanders.end().await;
 }
 
 #[tokio::test]
-async fn progress_on_the_shared_stream_takes_the_memory_of_no_other_client() {
-    let (tell, told) = mpsc::channel::<Value>();
-    let told = Mutex::new(told);
+async fn unread_progress_on_the_shared_stream_leaves_memory_for_other_clients() {
+    let (token_sender, tokens) = mpsc::channel::<Value>();
+    let tokens = Mutex::new(tokens);
     let n_sent = Arc::new(AtomicUsize::new(0));
     let sent = Arc::clone(&n_sent);
-    let upstream = Scripted::start(move |asked, wire| match asked.method() {
+    let upstream = ScriptedUpstream::start(move |request, response| match request.method() {
         "GET" => {
-            wire.events();
+            response.events();
             let text = "x".repeat(SENT_BYTES);
-            for token in told.lock().expect("not poisoned").iter() {
+            for token in tokens.lock().expect("not poisoned").iter() {
                 let params = json!({ "progressToken": token, "progress": 1, "message": text });
                 let progress = json!({
                     "jsonrpc": "2.0", "method": "notifications/progress", "params": params,
                 });
-                wire.piece(&format!("data: {progress}\n\n"));
+                response.chunk(&format!("data: {progress}\n\n"));
                 sent.fetch_add(1, Ordering::Relaxed);
             }
             true
         }
         "tools/call" => {
-            let token = asked.message["params"]["_meta"]["progressToken"].clone();
-            tell.send(token).expect("it is told");
-            wire.wait_gone();
+            let token = request.message["params"]["_meta"]["progressToken"].clone();
+            token_sender.send(token).expect("the stream receives it");
+            response.wait_gone();
             true
         }
         _ => false,
@@ -131,11 +131,11 @@ async fn progress_on_the_shared_stream_takes_the_memory_of_no_other_client() {
 }
 
 #[tokio::test]
-async fn bodies_that_an_upstream_does_not_end_take_the_memory_of_no_other_client() {
+async fn unfinished_bodies_of_an_upstream_leave_memory_for_other_clients() {
     attack("body").await;
 }
 
 #[tokio::test]
-async fn streams_that_an_upstream_does_not_end_take_the_memory_of_no_other_client() {
+async fn unfinished_streams_of_an_upstream_leave_memory_for_other_clients() {
     attack("stream").await;
 }

@@ -1,4 +1,4 @@
-//! Clients ask for large answers and do not read them (audit A3).
+//! Clients request large answers and do not read them.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::{
         client::{Client, request},
         daemon::Daemon,
         fake::{Fakes, Upstream},
-        slow::Slow,
+        slow_reader::SlowReader,
     },
     until,
 };
@@ -30,7 +30,7 @@ const ROW_BYTES: usize = 600;
 /// The bytes of results that are kept for later reads.
 const RESULTS_KEPT: u64 = 12 << 20;
 
-/// The budget, in bytes: the least.
+/// The memory budget, in bytes: the smallest valid one.
 pub(super) const BUDGET: u64 = 112 << 20;
 
 /// The memory that the service may take beyond that at its start and the budget, in bytes:
@@ -53,12 +53,12 @@ pub(super) async fn usage(daemon: &Daemon) -> Value {
     daemon.client("/status").get().await.answer()["memory_budget"].clone()
 }
 
-/// Has clients send `message` without reading. Checks that the service stays within its budget,
-/// serves others meanwhile, and returns all but `kept` bytes afterwards.
+/// Lets clients send `message` without reading. Checks that the service stays within its budget,
+/// serves others meanwhile, and releases all but `kept` bytes afterwards.
 async fn attack(daemon: &Daemon, attacked: &Client, small: &Client, message: &str, kept: u64) {
     let bystanders = Bystanders::start(daemon, "/servers/calm").await;
     let before = bytes_of(daemon, "VmRSS");
-    let mut slow: Vec<Slow> = Vec::new();
+    let mut slow: Vec<SlowReader> = Vec::new();
     for _ in 0..N_ATTACKERS {
         slow.push(attacked.slow_post(message).await);
     }
@@ -66,9 +66,9 @@ async fn attack(daemon: &Daemon, attacked: &Client, small: &Client, message: &st
     for client in &mut slow {
         client.read(16).await;
     }
-    bystanders.go_on().await;
+    bystanders.wait_progress().await;
     let small = small.call("echo", json!({ "value": 1 })).await;
-    assert_eq!(small["value"], 1, "a small call on the same server goes on");
+    assert_eq!(small["value"], 1, "a small call on the same server is served");
 
     let peak = bytes_of(daemon, "VmHWM");
     assert!(peak < before + BUDGET + OVERHEAD, "{} MiB", peak >> 20);
@@ -85,7 +85,7 @@ async fn check_large_answers(daemon: &Daemon, client: &Client) {
 
     let answer = client.post(call("bytes", &arguments)).await.answer();
     let text = answer["result"]["content"][0]["text"].as_str().expect("a text");
-    assert_eq!(text.len(), ANSWER_BYTES, "it is delivered whole again");
+    assert_eq!(text.len(), ANSWER_BYTES, "the answer is delivered whole afterwards");
     let usage = usage(daemon).await;
     assert!(
         usage["refused"].as_u64() > Some(0) && usage["peak_bytes"].as_u64() <= Some(BUDGET),
@@ -94,7 +94,7 @@ async fn check_large_answers(daemon: &Daemon, client: &Client) {
 }
 
 fn config(servers: &str) -> String {
-    // No head is sent before its answer is there, and none is cut off on a slow machine.
+    // The service sends no head before its answer, and cuts off no client on a slow machine.
     let listen = "[listen]\njson_response = true\nwrite_timeout = \"5m\"\n";
     format!("[service]\nmemory_max = {BUDGET}\n{listen}{servers}")
 }
@@ -116,7 +116,7 @@ async fn unread_answers_of_an_upstream_stay_within_the_memory_budget() {
 }
 
 #[tokio::test]
-async fn fields_of_large_results_stay_within_the_budget() {
+async fn field_selections_of_large_results_stay_within_the_memory_budget() {
     let fakes = Fakes::new();
     let servers = fakes.server("fake", &["--rich"]) + &fakes.server("calm", &[]);
     let daemon = Daemon::with(config(&servers)).ready();
@@ -131,11 +131,14 @@ async fn fields_of_large_results_stay_within_the_budget() {
 
     let answer = client.post(call("mcp_call", &arguments)).await.answer();
     assert!(answer["result"]["content"].is_array(), "{answer}");
-    assert_ne!(answer["result"]["isError"], true, "one is delivered again: {answer}");
+    assert_ne!(
+        answer["result"]["isError"], true,
+        "the selection is delivered afterwards: {answer}"
+    );
 }
 
 #[tokio::test]
-async fn a_client_that_is_cut_off_gives_its_memory_back() {
+async fn a_client_cut_off_by_the_write_timeout_releases_its_memory() {
     let fakes = Fakes::new();
     let config = "[listen]\nwrite_timeout = \"500ms\"\n".to_owned() + &fakes.server("fake", &[]);
     let daemon = Daemon::with(config).ready();

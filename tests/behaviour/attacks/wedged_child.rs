@@ -1,4 +1,4 @@
-//! A child that stops doing anything while it works for a client, which then goes away.
+//! A child that hangs during the call of a client, which then leaves.
 
 use std::time::Duration;
 
@@ -22,15 +22,20 @@ const HEALTH: &str = "health = { timeout = \"1s\", failures = 3 }\n";
 /// The additional time that a busy machine and the end of a process may take.
 const SLACK: Duration = Duration::from_secs(4);
 
-/// The way in which a client gives its call up.
+/// The way in which a client abandons its call.
 #[derive(Clone, Copy, Debug)]
-enum Leaving {
+enum Abandonment {
     Cancelled,
     Disconnected,
 }
 
-/// Has a client call `tool`, and let that go once it runs.
-async fn leave(fakes: &Fakes, client: &Client, tool: &'static str, leaving: Leaving) {
+/// Calls `tool`, and abandons the call once it runs.
+async fn abandon_call(
+    fakes: &Fakes,
+    client: &Client,
+    tool: &'static str,
+    abandonment: Abandonment,
+) {
     let n_before = fakes.n_events("shared", "wedged");
     let caller = client.clone();
     let call = running(async move {
@@ -38,34 +43,34 @@ async fn leave(fakes: &Fakes, client: &Client, tool: &'static str, leaving: Leav
         caller.post(request(&json!(5), "tools/call", &params)).await
     });
     until(async || fakes.n_events("shared", "wedged") > n_before).await;
-    match leaving {
-        Leaving::Cancelled => {
+    match abandonment {
+        Abandonment::Cancelled => {
             client.notify("notifications/cancelled", json!({ "requestId": 5 })).await;
             call.end().await;
         }
-        Leaving::Disconnected => drop(call),
+        Abandonment::Disconnected => drop(call),
     }
 }
 
 #[tokio::test]
-async fn a_client_next_in_line_is_not_held_up_by_a_child_that_wedged_for_another() {
+async fn a_child_that_hangs_for_one_client_delays_the_next_client_only_briefly() {
     let fakes = Fakes::new();
     let config = fakes.server("shared", &[]) + HEALTH + &fakes.server("calm", &[]);
     let daemon = Daemon::with(config).ready();
     let bystanders = Bystanders::start(&daemon, "/servers/calm").await;
-    for leaving in [Leaving::Cancelled, Leaving::Disconnected] {
+    for abandonment in [Abandonment::Cancelled, Abandonment::Disconnected] {
         let [bad, next] = [(); 2].map(|()| daemon.client("/servers/shared"));
         let (bad, next) = (bad.initialized().await, next.initialized().await);
-        // The service's own read of a list is older work, and makes the child unsuspicious.
+        // An older list request of metamcp would hide that the child hangs, so it has to end first.
         next.request(json!(1), "tools/list", json!({})).await;
         until(async || server_status(&daemon, "shared").await["in_flight"] == 0).await;
-        leave(&fakes, &bad, "wedge", leaving).await;
+        abandon_call(&fakes, &bad, "wedge", abandonment).await;
 
         let since = Instant::now();
         let answer = next.tool("echo", json!({ "value": 1 })).await.answer();
         let waited = since.elapsed();
 
-        assert!(waited < BOUND + SLACK, "{leaving:?}: {waited:?} {answer}");
+        assert!(waited < BOUND + SLACK, "{abandonment:?}: {waited:?} {answer}");
         if answer["error"].is_object() {
             assert_eq!(answer["error"]["data"]["code"], "SERVER_UNRESPONSIVE", "{answer}");
         }
@@ -76,7 +81,7 @@ async fn a_client_next_in_line_is_not_held_up_by_a_child_that_wedged_for_another
 }
 
 #[tokio::test]
-async fn a_child_that_is_only_slow_outlives_a_client_that_leaves() {
+async fn a_slow_child_is_not_killed_when_its_client_leaves() {
     let fakes = Fakes::new();
     let quick = "health = { timeout = \"200ms\", failures = 1 }\n";
     let daemon = Daemon::with(fakes.server("shared", &[]) + quick).ready();
@@ -86,7 +91,7 @@ async fn a_child_that_is_only_slow_outlives_a_client_that_leaves() {
 
     client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     held.end().await;
-    // By then, it is pinged, and given up unless it has answered.
+    // By then, metamcp has pinged the child, and would have killed it without an answer.
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     let answer = client.tool("echo", json!({ "value": 1 })).await.answer();

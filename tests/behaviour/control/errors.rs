@@ -1,4 +1,4 @@
-//! Every error of the operator's interface has a stable name, a suggestion and a context.
+//! Errors of the control interface: each has a stable name, a suggestion and a context.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     until,
 };
 
-/// Every method with its parameters, each with a value that it may have.
+/// Returns every method with a valid value for each parameter.
 fn methods() -> Vec<(&'static str, Value)> {
     let complete = json!({
         "server": "one", "ref": { "type": "ref/prompt", "name": "greet" },
@@ -49,7 +49,7 @@ fn methods() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The parameters that a method cannot do without.
+/// The parameters that are required, with exceptions in [`is_required`].
 const REQUIRED: [&str; 7] = ["name", "pattern", "query", "uri", "ref", "argument", "server"];
 
 /// Returns whether `parameter` of `method` is required.
@@ -59,7 +59,7 @@ fn is_required(method: &str, parameter: &str) -> bool {
 }
 
 #[tokio::test]
-async fn every_parameter_that_is_missing_unknown_or_mistyped_is_named() {
+async fn the_error_for_a_missing_unknown_or_mistyped_parameter_names_it() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[])).ready();
     let mut operator = Operator::at(&daemon).await;
@@ -70,10 +70,10 @@ async fn every_parameter_that_is_missing_unknown_or_mistyped_is_named() {
         assert_complete(&error);
         assert_eq!(error["data"]["code"], "INVALID_PARAMS", "{error}");
         assert_eq!(error["data"]["context"]["parameter"], "memroy");
-        assert!(error["data"]["suggestion"].as_str().expect("words").contains(method));
+        assert!(error["data"]["suggestion"].as_str().expect("a text").contains(method));
         for name in params.as_object().expect("an object").keys() {
             let mut mistyped = params.clone();
-            // Nothing takes this.
+            // No parameter accepts this value.
             mistyped[name] = json!([[7]]);
             let error = operator.error(method, mistyped).await;
             assert_complete(&error);
@@ -129,11 +129,14 @@ async fn an_invalid_control_request_is_answered_with_an_explained_error() {
         );
         assert_eq!(answer["id"].is_null(), name != "METHOD_NOT_FOUND", "{answer}");
     }
-    assert!(operator.result("servers/list", json!({})).await.is_array(), "it goes on");
+    assert!(
+        operator.result("servers/list", json!({})).await.is_array(),
+        "the connection still works"
+    );
 }
 
 #[tokio::test]
-async fn whatever_a_server_cannot_do_is_answered_in_words() {
+async fn each_failed_request_gets_a_complete_error_with_its_code() {
     let fakes = Fakes::new();
     let config = "[pool]\nsize = 1\n[breaker]\nfailure_threshold = 3\n".to_owned()
         + &fakes.server("one", &[])
@@ -142,12 +145,12 @@ async fn whatever_a_server_cannot_do_is_answered_in_words() {
         + "[servers.tripped]\ncommand = \"/no/such/program\"\n";
     let daemon = Daemon::with(config).ready();
     let mut operator = Operator::at(&daemon).await;
-    // Known from now on, though it is not connected when there is no room.
+    // The tools of this server stay known while the pool has no room for its connection.
     operator.result("tools/list", json!({ "server": "one" })).await;
     let name = |name: &str| json!({ "name": name });
     let server = |name: &str| json!({ "server": name });
-    let told = |code: i64| json!({ "name": "one/rpc_error", "arguments": { "code": code, "message": "no" } });
-    let wants_time = json!({ "name": "one/hold", "arguments": { "key": "never" }, "timeout": 50 });
+    let rpc_error = |code: i64| json!({ "name": "one/rpc_error", "arguments": { "code": code, "message": "no" } });
+    let slow_call = json!({ "name": "one/hold", "arguments": { "key": "never" }, "timeout": 50 });
     for (method, params, code) in [
         ("tools/call", name("one/ehco"), "TOOL_NOT_FOUND"),
         ("tools/info", name("one/ehco"), "TOOL_NOT_FOUND"),
@@ -157,9 +160,9 @@ async fn whatever_a_server_cannot_do_is_answered_in_words() {
         ("tools/call", name("echo"), "INVALID_FORMAT"),
         ("tools/call", name(""), "INVALID_FORMAT"),
         ("tools/call", name("one/echo"), "INVALID_ARGUMENTS"),
-        ("tools/call", wants_time, "TIMEOUT"),
-        ("tools/call", told(-32603), "SERVER_ERROR"),
-        ("tools/call", told(-32602), "SERVER_REFUSED"),
+        ("tools/call", slow_call, "TIMEOUT"),
+        ("tools/call", rpc_error(-32603), "SERVER_ERROR"),
+        ("tools/call", rpc_error(-32602), "SERVER_REFUSED"),
         ("tools/call", json!({ "name": "one/exit", "arguments": { "code": 1 } }), "SERVER_EXITED"),
         ("tools/list", server("oen"), "SERVER_NOT_FOUND"),
         ("tools/search", json!({ "query": "x", "server": "oen" }), "SERVER_NOT_FOUND"),
@@ -183,7 +186,7 @@ async fn whatever_a_server_cannot_do_is_answered_in_words() {
         assert_complete(&error);
         let code = &error["data"]["code"];
         assert!(code == "SERVER_NOT_CONNECTED" || code == "SERVER_TRIPPED", "{error}");
-        // A pause and a failure have codes of their own.
+        // A pause and a failure have different codes.
         let is_tripped = code == "SERVER_TRIPPED";
         assert_eq!(error["code"], if is_tripped { -32010 } else { -32012 });
         assert_eq!(error["data"]["context"]["retryAfterMs"].is_u64(), is_tripped, "{error}");
@@ -193,11 +196,11 @@ async fn whatever_a_server_cannot_do_is_answered_in_words() {
     let mut other = Operator::at(&daemon).await;
     let held = json!({ "name": "one/hold", "arguments": { "key": "a" } });
     other.request(json!(1), "tools/call", held).await;
-    // The first is the one whose time is over.
+    // The first held call is the one that timed out.
     until(async || fakes.n_events("one", "held") == 2).await;
     let call = json!({ "name": "two/echo", "arguments": { "value": 1 }, "timeout": 300 });
     let error = operator.error("tools/call", call).await;
     assert_complete(&error);
     assert_eq!(error["data"]["code"], "POOL_EXHAUSTED", "{error}");
-    assert_eq!(error["code"], -32011, "there will be room again");
+    assert_eq!(error["code"], -32011, "a full pool is temporary");
 }

@@ -1,15 +1,15 @@
-//! No misuse of the control socket disturbs another client.
+//! Misuse of the control socket, which must not disturb other clients.
 
 use std::os::unix::net::UnixStream as StdUnixStream;
 
 use serde_json::json;
 
 use crate::{
-    harness::{daemon::Daemon, dice::Dice, fake::Fakes, operator::Operator},
+    harness::{daemon::Daemon, fake::Fakes, operator::Operator, random::SeededRandom},
     until,
 };
 
-/// A call over HTTP and one on another connection go through.
+/// Asserts that a call over HTTP and one on another connection succeed.
 async fn assert_undisturbed(daemon: &Daemon) {
     daemon.client("/").call("one__echo", json!({ "value": 1 })).await;
     let mut operator = Operator::at(daemon).await;
@@ -28,11 +28,11 @@ async fn garbage_and_unfinished_lines_do_not_disturb_other_operators() {
         endless.send("x".repeat(1 << 20)).await;
     }
     let mut garbage = Operator::at(&daemon).await;
-    let mut dice = Dice::new();
+    let mut random = SeededRandom::new();
     for _ in 0..200 {
-        let n_bytes = dice.below(300);
+        let n_bytes = random.below(300);
         let mut line: Vec<u8> =
-            (0..n_bytes).map(|_| u8::try_from(dice.below(256)).expect("a byte")).collect();
+            (0..n_bytes).map(|_| u8::try_from(random.below(256)).expect("a byte")).collect();
         line.retain(|byte| *byte != b'\n' && *byte != b'\r');
         line.push(b'\n');
         garbage.send(&line).await;
@@ -64,7 +64,7 @@ async fn a_thousand_silent_connections_do_not_lock_out_an_operator() {
 }
 
 #[tokio::test]
-async fn clients_of_mcp_that_stay_lock_out_no_operator() {
+async fn attached_mcp_clients_do_not_lock_out_an_operator() {
     let daemon = Daemon::with("").ready();
     let mut all = Vec::new();
     let refused = loop {
@@ -80,12 +80,12 @@ async fn clients_of_mcp_that_stay_lock_out_no_operator() {
     assert_eq!(refused["error"]["data"]["code"], "TOO_MANY_CLIENTS");
     let mut operator = Operator::at(&daemon).await;
     operator.request(json!(1), "daemon/status", json!({})).await;
-    let told = operator.next().await.expect("an answer");
-    assert!(told["result"].is_object(), "{told} with {} clients", all.len());
+    let status = operator.next().await.expect("an answer");
+    assert!(status["result"].is_object(), "{status} with {} clients", all.len());
 }
 
 #[tokio::test]
-async fn as_many_busy_connections_as_are_served_leave_the_rest_a_word_and_http_alone() {
+async fn a_connection_beyond_the_limit_gets_an_error_and_http_is_unaffected() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[])).ready();
     let mut busy = Vec::new();
@@ -97,7 +97,7 @@ async fn as_many_busy_connections_as_are_served_leave_the_rest_a_word_and_http_a
     }
     let client = daemon.client("/");
     client.call("one__held", json!({ "at_least": 48 })).await;
-    let refused = Operator::at(&daemon).await.next().await.expect("a word");
+    let refused = Operator::at(&daemon).await.next().await.expect("an answer");
     super::assert_complete(&refused["error"]);
     assert_eq!(refused["error"]["data"]["code"], "TOO_MANY_CONNECTIONS");
     client.call("one__release", json!({ "key": "a" })).await;
@@ -112,13 +112,13 @@ async fn an_operator_that_never_reads_is_the_only_one_cut_off() {
     let fakes = Fakes::new();
     let config = "[listen]\nwrite_timeout = \"300ms\"\n".to_owned() + &fakes.server("one", &[]);
     let daemon = Daemon::with(config).ready();
-    let mut deaf = Operator::at(&daemon).await;
+    let mut silent = Operator::at(&daemon).await;
     let large = json!({ "name": "one/bytes", "arguments": { "n": 1 << 20 } });
     for n in 0..8 {
-        deaf.request(json!(n), "tools/call", large.clone()).await;
+        silent.request(json!(n), "tools/call", large.clone()).await;
     }
     assert_undisturbed(&daemon).await;
-    until(async || deaf.is_cut_off().await).await;
-    // What it was sent before is there; not all of it.
-    assert!(deaf.drain().await < 8 << 20);
+    until(async || silent.is_cut_off().await).await;
+    // Only a part of the answers has arrived.
+    assert!(silent.drain().await < 8 << 20);
 }

@@ -1,4 +1,4 @@
-//! The operator's interface over HTTP.
+//! The control interface over HTTP.
 
 use hyper::{Method, StatusCode};
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn post(daemon: &Daemon, headers: &[(&str, &str)], body: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn the_same_is_answered_over_http_where_it_is_wanted() {
+async fn the_control_interface_is_served_over_http_if_enabled() {
     let fakes = Fakes::new();
     let config = "[listen]\nrpc = true\n".to_owned() + &fakes.server("one", &[]);
     let daemon = Daemon::with(config).ready();
@@ -62,7 +62,7 @@ async fn the_same_is_answered_over_http_where_it_is_wanted() {
 }
 
 #[tokio::test]
-async fn nothing_is_answered_over_http_unless_it_is_wanted() {
+async fn the_control_interface_is_not_served_over_http_by_default() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[])).ready();
     let stop = r#"{"jsonrpc":"2.0","id":1,"method":"daemon/stop"}"#;
@@ -73,7 +73,7 @@ async fn nothing_is_answered_over_http_unless_it_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_stop_over_http_is_answered_too() {
+async fn the_stop_command_works_over_http() {
     let fakes = Fakes::new();
     let config = "[listen]\nrpc = true\n".to_owned() + &fakes.server("one", &[]);
     let mut daemon = Daemon::with(config).ready();

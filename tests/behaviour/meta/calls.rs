@@ -1,4 +1,4 @@
-//! Calls of tools of servers: what comes through, and in how many ways a tool can be meant.
+//! Calls of servers' tools through the meta tools: results, spellings, arguments and progress.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::{BOTH, call_of, meta, n_calls};
 use crate::harness::{
     daemon::Daemon,
     fake::{Fakes, Upstream, executions},
-    meta::Meta,
+    meta_client::MetaClient,
     modern::Modern,
 };
 
 #[tokio::test]
-async fn a_result_comes_as_the_server_has_written_it() {
+async fn a_result_passes_byte_for_byte_through_mcp_call() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let meta = meta(&daemon).await;
@@ -40,7 +40,7 @@ async fn a_result_comes_as_the_server_has_written_it() {
 }
 
 #[tokio::test]
-async fn a_tool_is_meant_in_each_way_in_which_models_write_it() {
+async fn every_spelling_of_a_tool_name_is_understood() {
     let fakes = Fakes::new();
     let daemon =
         Daemon::with(BOTH.to_owned() + &fakes.server("fake", &["--named", "a/b__c:d"])).ready();
@@ -66,7 +66,7 @@ async fn a_tool_is_meant_in_each_way_in_which_models_write_it() {
             assert_eq!(ran["structured"], args);
         }
     }
-    // Whatever a server calls its tool.
+    // Also for a tool whose name contains separators.
     for tool in ["fake/a/b__c:d", "fake__a/b__c:d", "fake:a/b__c:d"] {
         let called = meta.value("mcp_call", json!({ "tool": tool })).await;
         assert_eq!(called, json!({ "tool": "a/b__c:d" }));
@@ -89,11 +89,11 @@ async fn a_tool_is_meant_in_each_way_in_which_models_write_it() {
 }
 
 #[tokio::test]
-async fn a_call_that_makes_no_sense_is_refused_with_the_remedy() {
+async fn an_invalid_call_is_refused_and_the_error_names_the_argument() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &[])).ready();
     let meta = meta(&daemon).await;
-    for (tool, arguments, says) in [
+    for (tool, arguments, expected) in [
         ("mcp_call", json!({}), "`tool`"),
         ("mcp_call", json!({ "tool": "echo" }), "`server`"),
         ("mcp_call", json!({ "server": "fake", "tool": "echo", "arg": {} }), "`args`"),
@@ -111,14 +111,14 @@ async fn a_call_that_makes_no_sense_is_refused_with_the_remedy() {
     ] {
         let error = meta.refused(tool, arguments.clone()).await;
         assert_eq!(error["code"], -32602, "{error}");
-        let told = format!("{} {}", error["message"], error["data"]["suggestion"]);
-        assert!(told.contains(says), "{tool} {arguments}: {told}");
+        let text = format!("{} {}", error["message"], error["data"]["suggestion"]);
+        assert!(text.contains(expected), "{tool} {arguments}: {text}");
     }
-    assert!(fakes.pids("fake").is_empty(), "nobody is asked");
+    assert!(fakes.pids("fake").is_empty(), "no server is started");
 }
 
 #[tokio::test]
-async fn wrong_arguments_are_named_one_by_one_and_the_server_is_not_called() {
+async fn each_wrong_argument_is_named_and_the_server_is_not_called() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &["--rich"])).ready();
     let meta = meta(&daemon).await;
@@ -134,8 +134,11 @@ async fn wrong_arguments_are_named_one_by_one_and_the_server_is_not_called() {
         assert_eq!((&error["tool_id"], &error["op"]), (&json!("fake/rows"), &json!(tool)));
         assert_eq!(error["retryable"], false);
         let problems = error["details"]["validationErrors"].as_array().expect("problems");
-        let all =
-            problems.iter().map(|one| one.as_str().expect("words")).collect::<Vec<_>>().join("\n");
+        let all = problems
+            .iter()
+            .map(|problem| problem.as_str().expect("a text"))
+            .collect::<Vec<_>>()
+            .join("\n");
         for part in [
             "Field 'table'",
             "Field 'tabel'",
@@ -145,9 +148,9 @@ async fn wrong_arguments_are_named_one_by_one_and_the_server_is_not_called() {
         ] {
             assert!(all.contains(part), "{part}: {all}");
         }
-        // Also who reads only the words.
-        let said = result["content"][0]["text"].as_str().expect("words");
-        assert!(said.contains("Field 'n'"), "{said}");
+        // The text names the problems, too.
+        let text = result["content"][0]["text"].as_str().expect("a text");
+        assert!(text.contains("Field 'n'"), "{text}");
     }
     assert_eq!(n_calls(&daemon, "fake").await, 0);
     let good = call_of("fake", "rows", json!({ "table": "parts", "n": 1 }));
@@ -155,7 +158,7 @@ async fn wrong_arguments_are_named_one_by_one_and_the_server_is_not_called() {
 }
 
 #[tokio::test]
-async fn only_the_fields_that_are_wanted_come() {
+async fn a_result_is_reduced_to_the_selected_fields() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &["--rich"])).ready();
     let meta = meta(&daemon).await;
@@ -168,25 +171,26 @@ async fn only_the_fields_that_are_wanted_come() {
     let result = fields(json!(["total", "rows[].name"])).await;
     let expected = json!({ "total": 2, "rows": [{ "name": "parts 1" }, { "name": "parts 2" }] });
     assert_eq!(result["structuredContent"], expected);
-    let text = result["content"][0]["text"].as_str().expect("the same as text");
+    let text = result["content"][0]["text"].as_str().expect("a text");
     assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), expected);
     let both = fields(json!(["rows[].size", "rows[].name"])).await;
     let both = &both["structuredContent"]["rows"][0];
     assert_eq!(both, &json!({ "name": "parts 1", "size": 10 }));
     let whole = fields(json!([])).await;
-    let mut told = fields(json!(["nothing.there"])).await;
-    let note = told["content"].as_array_mut().expect("blocks").remove(0);
-    let note = note["text"].as_str().expect("words");
-    assert!(note.contains("There are: ") && note.contains("rows[].name"), "{note}");
-    assert_eq!(told, whole, "what is not there changes nothing else");
+    let mut result = fields(json!(["nothing.there"])).await;
+    let note = result["content"].as_array_mut().expect("blocks").remove(0);
+    let note = note["text"].as_str().expect("a text");
+    assert!(note.contains("Its paths: ") && note.contains("rows[].name"), "{note}");
+    assert_eq!(result, whole, "an unknown field changes nothing else");
     assert_eq!(whole["structuredContent"]["rows"][1]["size"], 20);
 }
 
 #[tokio::test]
-async fn progress_of_the_tool_comes_under_the_token_of_the_client() {
+async fn progress_of_a_called_tool_carries_the_clients_token() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &[])).ready();
-    let clients = [meta(&daemon).await, Meta::modern(Modern::new(daemon.client("/meta"))).await];
+    let clients =
+        [meta(&daemon).await, MetaClient::modern(Modern::new(daemon.client("/meta"))).await];
     for meta in clients {
         for token in [json!("t"), json!(7)] {
             for (tool, arguments) in [
@@ -194,14 +198,14 @@ async fn progress_of_the_tool_comes_under_the_token_of_the_client() {
                 ("run_tool", json!({ "tool_id": "fake/progress", "args": { "steps": 3 } })),
             ] {
                 let mut stream = meta.stream(tool, arguments, &token).await;
-                let (told, answer) = meta.last(tool, &mut stream).await;
+                let (notices, answer) = meta.last(tool, &mut stream).await;
                 let steps: Vec<&Value> =
-                    told.iter().map(|told| &told["params"]["progress"]).collect();
-                assert_eq!(steps, [0, 1, 2, 3], "the tool has the last word: {told:?}");
-                assert_eq!(told[0]["params"]["message"], "started");
+                    notices.iter().map(|notice| &notice["params"]["progress"]).collect();
+                assert_eq!(steps, [0, 1, 2, 3], "the progress of the tool comes last: {notices:?}");
+                assert_eq!(notices[0]["params"]["message"], "started");
                 assert!(
-                    told.iter().all(|told| told["params"]["progressToken"] == token),
-                    "{told:?}"
+                    notices.iter().all(|notice| notice["params"]["progressToken"] == token),
+                    "{notices:?}"
                 );
                 let value = &answer["result"]["structuredContent"];
                 let value = value.get("structured").unwrap_or(value);
@@ -215,7 +219,8 @@ async fn progress_of_the_tool_comes_under_the_token_of_the_client() {
 async fn a_call_of_a_silent_tool_reports_progress_at_its_start_and_at_its_end() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(BOTH.to_owned() + &fakes.server("fake", &[])).ready();
-    let clients = [meta(&daemon).await, Meta::modern(Modern::new(daemon.client("/meta"))).await];
+    let clients =
+        [meta(&daemon).await, MetaClient::modern(Modern::new(daemon.client("/meta"))).await];
     for meta in clients {
         for (tool, args, word) in [
             ("echo", json!({ "value": 1 }), "completed"),
@@ -223,33 +228,38 @@ async fn a_call_of_a_silent_tool_reports_progress_at_its_start_and_at_its_end() 
             ("rpc_error", json!({ "code": 7, "message": "no" }), "error"),
             ("exit", json!({ "code": 1 }), "error"),
         ] {
-            for (ours, arguments) in [
+            for (meta_tool, arguments) in [
                 ("mcp_call", call_of("fake", tool, args.clone())),
                 ("run_tool", json!({ "tool_id": format!("fake/{tool}"), "args": args })),
             ] {
-                let mut stream = meta.stream(ours, arguments, &json!("t")).await;
-                let (told, _) = meta.last(ours, &mut stream).await;
-                let told: Vec<&Value> = told.iter().map(|told| &told["params"]).collect();
-                let sign = |progress: u64, message: &str| {
+                let mut stream = meta.stream(meta_tool, arguments, &json!("t")).await;
+                let (notices, _) = meta.last(meta_tool, &mut stream).await;
+                let notices: Vec<&Value> = notices.iter().map(|notice| &notice["params"]).collect();
+                let report = |progress: u64, message: &str| {
                     json!({
                         "progressToken": "t", "progress": progress, "total": 1, "message": message,
                     })
                 };
-                assert_eq!(told, [&sign(0, "started"), &sign(1, word)], "{ours} {tool}");
+                assert_eq!(
+                    notices,
+                    [&report(0, "started"), &report(1, word)],
+                    "{meta_tool} {tool}"
+                );
             }
         }
         let mut stream =
             meta.stream("mcp_call", call_of("fake", "rows", json!({})), &json!(1)).await;
-        let (told, _) = meta.last("mcp_call", &mut stream).await;
-        assert!(told.is_empty(), "what is not called does not start: {told:?}");
+        let (notices, _) = meta.last("mcp_call", &mut stream).await;
+        assert!(notices.is_empty(), "a call that is not made reports no progress: {notices:?}");
     }
 }
 
 #[tokio::test]
-async fn a_server_gets_the_headers_that_its_tool_wants() {
+async fn a_call_through_a_meta_tool_sends_the_headers_that_the_tool_declares() {
     let upstream = Upstream::start(&["--era", "modern"]);
     let daemon = Daemon::with(BOTH.to_owned() + &upstream.server("up", "")).ready();
-    let clients = [meta(&daemon).await, Meta::modern(Modern::new(daemon.client("/meta"))).await];
+    let clients =
+        [meta(&daemon).await, MetaClient::modern(Modern::new(daemon.client("/meta"))).await];
     let args = json!({ "region": "Zürich", "count": 7, "at": { "zone": "x" } });
     for meta in clients {
         let called = meta.value("mcp_call", call_of("up", "routed", args.clone())).await;
@@ -296,28 +306,28 @@ async fn a_read_only_or_idempotent_call_is_repeated_if_its_server_dies() {
 }
 
 #[tokio::test]
-async fn a_call_through_a_tool_of_ours_never_becomes_a_task() {
+async fn a_call_through_a_meta_tool_never_becomes_a_task() {
     let fakes = Fakes::new();
     let options = |era| ["--tasks", "--era", era, "--protocol", "2025-11-25"];
     let config = fakes.server("old", &options("legacy")) + &fakes.server("new", &options("modern"));
     let daemon = Daemon::with(config).ready();
     let takes = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let modern = Modern::new(daemon.client("/meta")).capabilities(takes);
-    let clients = [meta(&daemon).await, Meta::modern(modern).await];
+    let clients = [meta(&daemon).await, MetaClient::modern(modern).await];
     for server in ["old", "new"] {
         for meta in &clients {
             let params = json!({
                 "name": "mcp_call", "arguments": call_of(server, "job_maybe", json!({})), "task": { "ttl": 60_000 },
             });
             let answer = meta.reply("mcp_call", params).await.answer();
-            let told = &answer["result"]["structuredContent"];
-            assert_eq!(told.get("taskId"), Some(&Value::Null), "{server}: {answer}");
+            let result = &answer["result"]["structuredContent"];
+            assert_eq!(result.get("taskId"), Some(&Value::Null), "{server}: {answer}");
         }
     }
 }
 
 #[tokio::test]
-async fn an_argument_that_may_be_misspelt_is_passed_on_and_told_with_the_result() {
+async fn a_possibly_misspelt_argument_is_passed_on_and_reported_with_the_result() {
     let fakes = Fakes::new();
     let schema = fakes.path("schema.json");
     let properties = json!({ "message": { "type": "string" }, "limit": { "type": "integer" } });
@@ -329,10 +339,10 @@ async fn an_argument_that_may_be_misspelt_is_passed_on_and_told_with_the_result(
 
     let misspelt = call_of("fake", "say", json!({ "msg": "hello" }));
     let result = meta.result("mcp_call", misspelt).await;
-    let told = result["content"][0]["text"].as_str().expect("a text");
-    assert!(told.contains("did you mean `message`?"), "{result}");
+    let text = result["content"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("did you mean `message`?"), "{result}");
     assert_ne!(result["isError"], true, "{result}");
-    assert_eq!(result["structuredContent"]["tool"], "say", "it was called: {result}");
+    assert_eq!(result["structuredContent"]["tool"], "say", "the tool was called: {result}");
 
     let right = call_of("fake", "say", json!({ "message": "hello" }));
     assert!(!meta.result("mcp_call", right).await.to_string().contains("did you mean"));

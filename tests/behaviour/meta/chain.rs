@@ -1,4 +1,4 @@
-//! Tools that are run one after the other, through `run_chain`.
+//! `run_chain`: tools that run one after the other.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::harness::{
     client::running,
     daemon::Daemon,
     fake::Fakes,
-    meta::{Meta, each},
+    meta_client::{MetaClient, each},
     modern::Modern,
 };
 
@@ -32,50 +32,50 @@ fn chain(steps: &[Value]) -> Value {
 }
 
 /// Runs a chain that fails, and returns its whole structured value.
-async fn failed(meta: &Meta, steps: &[Value]) -> Value {
+async fn failed_chain(meta: &MetaClient, steps: &[Value]) -> Value {
     let result = meta.result("run_chain", chain(steps)).await;
     assert_eq!(result["isError"], true, "{result}");
-    let told = result["structuredContent"].clone();
-    assert_eq!(told["error"]["code"], "chain_step_failed", "{told}");
-    assert_eq!(told["error"]["op"], "run_chain");
-    // Who reads only words learns of it too, and of what was done before.
+    let outcome = result["structuredContent"].clone();
+    assert_eq!(outcome["error"]["code"], "chain_step_failed", "{outcome}");
+    assert_eq!(outcome["error"]["op"], "run_chain");
+    // The text contains the failure and the earlier results, too.
     let text: Value =
-        serde_json::from_str(result["content"][1]["text"].as_str().expect("words")).expect("JSON");
-    assert_eq!(text, told);
-    told
+        serde_json::from_str(result["content"][1]["text"].as_str().expect("a text")).expect("JSON");
+    assert_eq!(text, outcome);
+    outcome
 }
 
 #[tokio::test]
-async fn a_step_can_use_what_came_of_the_one_before_at_another_server() {
+async fn a_step_can_use_the_result_of_the_previous_step_at_another_server() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let meta = meta(&daemon).await;
     let mut second = rows("two", 2);
     second["use_previous"] = json!(true);
 
-    let told = meta.value("run_chain", chain(&[rows("one", 1), second, rows("one", 3)])).await;
+    let outcome = meta.value("run_chain", chain(&[rows("one", 1), second, rows("one", 3)])).await;
 
-    let results = told["results"].as_array().expect("results");
-    assert_eq!(each(&told, "results", "tool_id"), ["one/rows", "two/rows", "one/rows"]);
+    let results = outcome["results"].as_array().expect("results");
+    assert_eq!(each(&outcome, "results", "tool_id"), ["one/rows", "two/rows", "one/rows"]);
     assert_eq!(results[1]["structured"]["previous"], results[0]["structured"]);
-    assert_eq!(results[2]["structured"].get("previous"), None, "only where it is wanted");
-    assert_eq!(told["final"], results[2]["structured"]);
+    assert_eq!(results[2]["structured"].get("previous"), None, "only with `use_previous`");
+    assert_eq!(outcome["final"], results[2]["structured"]);
     let servers: Vec<&Value> =
         results.iter().map(|result| &result["backend"]["serverName"]).collect();
     assert_eq!(servers, ["one", "two", "one"]);
     assert!(results.iter().all(|result| result.get("tool").is_none()));
 
-    let mut asked = chain(&[rows("one", 1), step("two/whoami", json!({}))]);
-    asked["include_backends"] = json!(false);
-    asked["include_tools"] = json!(true);
-    let told = meta.value("run_chain", asked).await;
-    assert_eq!(told["results"][0].get("backend"), None);
-    assert_eq!(told["results"][0]["tool"]["name"], "rows");
-    assert!(told["final"]["pid"].is_u64());
+    let mut arguments = chain(&[rows("one", 1), step("two/whoami", json!({}))]);
+    arguments["include_backends"] = json!(false);
+    arguments["include_tools"] = json!(true);
+    let outcome = meta.value("run_chain", arguments).await;
+    assert_eq!(outcome["results"][0].get("backend"), None);
+    assert_eq!(outcome["results"][0]["tool"]["name"], "rows");
+    assert!(outcome["final"]["pid"].is_u64());
 }
 
 #[tokio::test]
-async fn a_chain_stops_at_the_first_failure_and_keeps_what_it_has() {
+async fn a_chain_stops_at_the_first_failure_and_keeps_earlier_results() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let meta = meta(&daemon).await;
@@ -86,83 +86,87 @@ async fn a_chain_stops_at_the_first_failure_and_keeps_what_it_has() {
         (step("two/rpc_error", rpc.clone()), "execution_failed", "no"),
         (step("two/unheard_of", json!({})), "tool_not_found", "unheard_of"),
         (step("three/echo", json!({})), "no_backends", "three"),
-        (step("two/rows", json!({ "table": "x" })), "validation_input", "do not fit `two/rows`"),
+        (
+            step("two/rows", json!({ "table": "x" })),
+            "validation_input",
+            "`two/rows` was not called",
+        ),
         (step("nonsense", json!({})), "validation_input", "nonsense"),
     ] {
-        let told = failed(&meta, &[rows("one", 1), middle.clone(), never.clone()]).await;
-        let results = told["results"].as_array().expect("results");
-        assert_eq!(results.len(), 2, "the failed one is the last: {told}");
-        assert_eq!(told["final"], results[0]["structured"]);
-        assert_eq!(told["final"]["total"], 1);
+        let outcome = failed_chain(&meta, &[rows("one", 1), middle.clone(), never.clone()]).await;
+        let results = outcome["results"].as_array().expect("results");
+        assert_eq!(results.len(), 2, "the failed step is the last: {outcome}");
+        assert_eq!(outcome["final"], results[0]["structured"]);
+        assert_eq!(outcome["final"]["total"], 1);
         let own = &results[1]["error"];
-        assert_eq!((&own["code"], &own["step_index"]), (&json!(cause), &json!(1)), "{told}");
+        assert_eq!((&own["code"], &own["step_index"]), (&json!(cause), &json!(1)), "{outcome}");
         assert!(own["message"].as_str().is_some_and(|text| text.contains(word)), "{own}");
-        let error = &told["error"];
+        let error = &outcome["error"];
         assert_eq!(
             (&error["step_index"], &error["details"]["cause_code"]),
             (&json!(1), &json!(cause))
         );
     }
     let seen = daemon.client("/servers/two").call("seen", json!({})).await;
-    assert_eq!(seen["executions"], json!({}), "what comes after a failure is not run");
-    let told = failed(&meta, &[step("two/tool_error", json!({})), rows("one", 1)]).await;
-    assert_eq!(told.get("final"), None);
+    assert_eq!(seen["executions"], json!({}), "no step runs after a failure");
+    let outcome = failed_chain(&meta, &[step("two/tool_error", json!({})), rows("one", 1)]).await;
+    assert_eq!(outcome.get("final"), None);
 }
 
 #[tokio::test]
-async fn an_error_for_the_client_is_passed_on_as_it_is_only_if_no_step_was_done() {
+async fn a_protocol_error_of_a_step_passes_unchanged_only_if_no_step_ran_before() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let meta = meta(&daemon).await;
     let visit = json!({ "code": -32042, "message": "visit", "data": { "elicitations": [] } });
-    let demands = step("two/rpc_error", visit.clone());
+    let failing = step("two/rpc_error", visit.clone());
     let never = step("two/count", json!({ "key": "never" }));
 
-    let answer = meta.answer("run_chain", chain(&[demands.clone(), never.clone()])).await;
-    assert_eq!(
-        answer["error"], visit,
-        "nothing was done: it can do what is demanded, and begin anew"
-    );
+    let answer = meta.answer("run_chain", chain(&[failing.clone(), never.clone()])).await;
+    assert_eq!(answer["error"], visit, "no step ran: the client can comply and start again");
 
-    let told = failed(&meta, &[rows("one", 1), demands, never]).await;
-    assert_eq!(told["results"].as_array().map(Vec::len), Some(2), "{told}");
+    let outcome = failed_chain(&meta, &[rows("one", 1), failing, never]).await;
+    assert_eq!(outcome["results"].as_array().map(Vec::len), Some(2), "{outcome}");
     assert_eq!(
-        (&told["final"], &told["final"]["total"]),
-        (&told["results"][0]["structured"], &json!(1))
+        (&outcome["final"], &outcome["final"]["total"]),
+        (&outcome["results"][0]["structured"], &json!(1))
     );
-    let own = &told["results"][1]["error"];
+    let own = &outcome["results"][1]["error"];
     assert_eq!((&own["code"], &own["details"]["rpc"]), (&json!("execution_failed"), &visit));
-    let error = &told["error"];
+    let error = &outcome["error"];
     assert_eq!(
         (&error["step_index"], &error["details"]["cause_code"], &error["tool_id"]),
         (&json!(1), &json!("execution_failed"), &json!("two/rpc_error"))
     );
     let seen = daemon.client("/servers/two").call("seen", json!({})).await;
-    assert_eq!(seen["executions"], json!({}), "what comes after it is not run");
+    assert_eq!(seen["executions"], json!({}), "no step runs after the failure");
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_the_middle_ends_the_chain_and_nothing_else() {
+async fn a_server_that_dies_during_a_chain_ends_only_the_chain() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let meta = meta(&daemon).await;
 
-    let told =
-        failed(&meta, &[rows("one", 1), step("two/exit", json!({ "code": 1 })), rows("one", 2)])
-            .await;
+    let outcome = failed_chain(
+        &meta,
+        &[rows("one", 1), step("two/exit", json!({ "code": 1 })), rows("one", 2)],
+    )
+    .await;
 
-    assert_eq!(told["results"][1]["error"]["details"]["reason"], "server_exited", "{told}");
-    assert_eq!(told["final"]["total"], 1);
+    assert_eq!(outcome["results"][1]["error"]["details"]["reason"], "server_exited", "{outcome}");
+    assert_eq!(outcome["final"]["total"], 1);
     assert_eq!(n_calls(&daemon, "one").await, 1);
-    let told = meta.value("run_chain", chain(&[rows("two", 4)])).await;
-    assert_eq!(told["final"]["total"], 4, "it is there again");
+    let outcome = meta.value("run_chain", chain(&[rows("two", 4)])).await;
+    assert_eq!(outcome["final"]["total"], 4, "the server is running again");
 }
 
 #[tokio::test]
-async fn progress_is_told_step_by_step_under_the_token_of_the_client() {
+async fn a_chain_reports_progress_for_each_step_under_the_clients_token() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
-    let clients = [meta(&daemon).await, Meta::modern(Modern::new(daemon.client("/meta"))).await];
+    let clients =
+        [meta(&daemon).await, MetaClient::modern(Modern::new(daemon.client("/meta"))).await];
     let good = [rows("one", 1), step("two/progress", json!({ "steps": 5 })), rows("two", 1)];
     let bad = [rows("one", 1), step("two/tool_error", json!({})), rows("two", 1)];
     for meta in clients {
@@ -180,17 +184,17 @@ async fn progress_is_told_step_by_step_under_the_token_of_the_client() {
                 (&bad, vec![(0, "started"), (1, "step_completed"), (2, "step_error")]),
             ] {
                 let mut stream = meta.stream("run_chain", chain(steps), &token).await;
-                let (told, answer) = meta.last("run_chain", &mut stream).await;
+                let (notices, answer) = meta.last("run_chain", &mut stream).await;
                 assert_eq!(answer["id"], 1);
-                let seen: Vec<Value> = told
+                let seen: Vec<Value> = notices
                     .iter()
-                    .map(|told| {
+                    .map(|notice| {
                         json!([
-                            told["method"],
-                            told["params"]["progressToken"],
-                            told["params"]["progress"],
-                            told["params"]["total"],
-                            told["params"]["message"]
+                            notice["method"],
+                            notice["params"]["progressToken"],
+                            notice["params"]["progress"],
+                            notice["params"]["total"],
+                            notice["params"]["message"]
                         ])
                     })
                     .collect();
@@ -202,13 +206,13 @@ async fn progress_is_told_step_by_step_under_the_token_of_the_client() {
             }
         }
     }
-    // Who has not asked for it is told nothing.
+    // A client without a progress token receives no progress.
     let answer = meta(&daemon).await.http.tool("run_chain", chain(&good)).await;
     assert_eq!(answer.messages().len(), 1);
 }
 
 #[tokio::test]
-async fn a_chain_that_is_too_long_is_not_begun() {
+async fn a_chain_that_is_too_long_is_refused_before_its_first_step() {
     let fakes = Fakes::new();
     let config = format!("{SET}max_steps = 2\n") + &fakes.server("one", &["--rich"]);
     let daemon = Daemon::with(config).ready();
@@ -227,7 +231,7 @@ async fn a_chain_that_is_too_long_is_not_begun() {
 }
 
 #[tokio::test]
-async fn a_chain_that_is_cancelled_cancels_the_step_that_runs_and_begins_no_other() {
+async fn a_cancelled_chain_cancels_its_running_step_and_starts_no_other() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let server = daemon.client("/servers/two");
@@ -249,7 +253,7 @@ async fn a_chain_that_is_cancelled_cancels_the_step_that_runs_and_begins_no_othe
                 client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
                 assert_eq!(chained.end().await.body, "", "a cancelled request has no answer");
             }
-            // A client that hangs up has cancelled as well; one with a session could come back.
+            // A disconnected client cancels as well.
             _ => drop(chained),
         }
 

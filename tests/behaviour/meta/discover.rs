@@ -1,4 +1,4 @@
-//! Tools of all servers, found and listed: by what they do, by server, page by page.
+//! Discovery: listing and searching the tools of all servers, page by page.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::{
     harness::{
         daemon::Daemon,
         fake::Fakes,
-        meta::{Meta, each},
+        meta_client::{MetaClient, each},
     },
     server_status, until,
 };
@@ -21,9 +21,9 @@ async fn tools_of(daemon: &Daemon, server: &str) -> Vec<String> {
     each(&answer["result"], "tools", "name")
 }
 
-/// Asks for one page after the other, and returns a member of all entries.
+/// Reads all pages, and returns a member of each entry.
 async fn pages(
-    meta: &Meta,
+    meta: &MetaClient,
     tool: &str,
     arguments: &Value,
     list: &str,
@@ -47,7 +47,7 @@ async fn pages(
 }
 
 #[tokio::test]
-async fn without_a_question_all_servers_are_listed_with_their_state() {
+async fn discover_without_a_query_lists_all_servers_with_their_state() {
     let fakes = Fakes::new();
     let config = fakes.server("one", &[]) + &fakes.server("two", &["--named", "x"]) + BROKEN;
     let daemon = Daemon::with(config).ready();
@@ -63,14 +63,14 @@ async fn without_a_question_all_servers_are_listed_with_their_state() {
     assert_eq!((&one["toolCount"], &two["toolCount"]), (&json!(n_tools), &json!(n_tools + 1)));
     assert_eq!((&one["state"], &one["source"]), (&json!("idle"), &json!("live")), "{found}");
     assert!(one["description"].as_str().is_some_and(|text| text.contains("seen")), "{one}");
-    assert_eq!(broken.get("toolCount"), None, "nobody knows: {broken}");
+    assert_eq!(broken.get("toolCount"), None, "the count is unknown: {broken}");
     let reason = broken["unavailable"].as_str().expect("a reason");
     assert!(reason.contains("/no"), "{reason}");
     assert!(found["message"].as_str().is_some_and(|text| text.contains("`query`")));
 }
 
 #[tokio::test]
-async fn a_search_is_not_sure_while_servers_are_still_starting() {
+async fn a_search_is_less_confident_while_servers_are_still_starting() {
     let fakes = Fakes::new();
     let gate = fakes.path("gate");
     let late = fakes.server("late", &["--start-gate", &gate.display().to_string()]);
@@ -89,15 +89,15 @@ async fn a_search_is_not_sure_while_servers_are_still_starting() {
     std::fs::write(gate, "").expect("written");
     until(async || {
         let found = search().await;
-        let is_sure = found["tools"][0]["confidence"].as_f64() > Some(0.5);
-        assert!(is_sure == found["message"].is_null(), "{found}");
-        is_sure
+        let is_confident = found["tools"][0]["confidence"].as_f64() > Some(0.5);
+        assert!(is_confident == found["message"].is_null(), "{found}");
+        is_confident
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_server_lists_its_tools_in_as_much_detail_as_is_wanted() {
+async fn discover_lists_the_tools_of_a_server_in_the_requested_detail() {
     let fakes = Fakes::new();
     let config = fakes.server("fake", &["--rich"]) + &fakes.server("other", &[]);
     let daemon = Daemon::with(config).ready();
@@ -114,14 +114,14 @@ async fn a_server_lists_its_tools_in_as_much_detail_as_is_wanted() {
     let expected = "Reads rows of a table of the inventory. Each has a name and a size.";
     assert_eq!(rows(&short), json!({ "tool": "rows", "server": "fake", "description": expected }));
 
-    let mut asked = all.clone();
-    asked["detail"] = json!("schema");
-    let schema = rows(&meta.value("mcp_discover", asked.clone()).await);
+    let mut arguments = all.clone();
+    arguments["detail"] = json!("schema");
+    let schema = rows(&meta.value("mcp_discover", arguments.clone()).await);
     assert_eq!(schema["inputSchema"]["required"], json!(["table"]), "{schema}");
     assert!(schema.get("definition").is_none());
 
-    asked["detail"] = json!("full");
-    let full = rows(&meta.value("mcp_discover", asked).await);
+    arguments["detail"] = json!("full");
+    let full = rows(&meta.value("mcp_discover", arguments).await);
     let definition = &full["definition"];
     assert_eq!(definition["annotations"]["readOnlyHint"], true, "{full}");
     assert_eq!(definition["inputSchema"], schema["inputSchema"]);
@@ -133,7 +133,7 @@ async fn a_server_lists_its_tools_in_as_much_detail_as_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_tool_is_found_by_what_it_does_and_with_how_much_confidence() {
+async fn a_tool_is_found_by_its_purpose_with_a_score_and_a_confidence() {
     let fakes = Fakes::new();
     let config = fakes.server("plain", &[]) + &fakes.server("stock", &["--rich"]);
     let daemon = Daemon::with(config).ready();
@@ -162,7 +162,7 @@ async fn a_tool_is_found_by_what_it_does_and_with_how_much_confidence() {
 }
 
 #[tokio::test]
-async fn page_by_page_everything_comes_once() {
+async fn pagination_returns_each_entry_once() {
     let fakes = Fakes::new();
     let servers: Vec<String> = (0..9).map(|n| format!("s{n}")).collect();
     let mut config = BOTH.to_owned() + &fakes.server("fake", &["--page", "5"]);
@@ -190,18 +190,21 @@ async fn page_by_page_everything_comes_once() {
     assert!(n_found > 14, "{n_found}");
     found.sort();
     found.dedup();
-    assert_eq!(found.len(), n_found, "each is there once");
+    assert_eq!(found.len(), n_found, "each tool is found once");
 }
 
 #[tokio::test]
-async fn a_cursor_is_good_for_its_own_question_as_long_as_nothing_changes() {
+async fn a_cursor_is_valid_only_for_its_own_query_and_an_unchanged_catalog() {
     let fakes = Fakes::new();
     let config = BOTH.to_owned() + &fakes.server("fake", &[]) + &fakes.server("two", &[]);
     let daemon = Daemon::with(config).ready();
     let meta = meta(&daemon).await;
     let next = async |tool: &str, arguments: &Value| {
         let page = meta.value(tool, arguments.clone()).await;
-        page["nextCursor"].as_str().unwrap_or_else(|| panic!("{tool}: no more: {page}")).to_owned()
+        page["nextCursor"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{tool}: no further page: {page}"))
+            .to_owned()
     };
     let with = |arguments: &Value, cursor: &str| {
         let mut arguments = arguments.clone();
@@ -222,15 +225,15 @@ async fn a_cursor_is_good_for_its_own_question_as_long_as_nothing_changes() {
     for (tool, arguments) in &questions {
         cursors.push(next(tool, arguments).await);
     }
-    let refused = async |tool: &str, arguments: Value, why: &str| {
+    let refused = async |tool: &str, arguments: Value, reason: &str| {
         let error = meta.refused(tool, arguments).await;
         assert_eq!(
             (&error["code"], &error["data"]["code"]),
             (&json!(-32602), &json!("INVALID_CURSOR"))
         );
-        let message = error["message"].as_str().expect("words");
+        let message = error["message"].as_str().expect("a text");
         assert!(
-            message.starts_with("invalid cursor") && message.contains(why),
+            message.starts_with("invalid cursor") && message.contains(reason),
             "{tool}: {message}"
         );
     };
@@ -238,7 +241,7 @@ async fn a_cursor_is_good_for_its_own_question_as_long_as_nothing_changes() {
         for (other, cursor) in cursors.iter().enumerate() {
             match other == place {
                 true => drop(meta.value(tool, with(arguments, cursor)).await),
-                false => refused(tool, with(arguments, cursor), "another question").await,
+                false => refused(tool, with(arguments, cursor), "other arguments").await,
             }
         }
         let half = &cursors[place][..cursors[place].len() / 2];
@@ -247,7 +250,7 @@ async fn a_cursor_is_good_for_its_own_question_as_long_as_nothing_changes() {
         }
     }
 
-    // From here on the tools are other ones.
+    // From here on, the tools have changed.
     daemon.client("/servers/fake").call("flip_tools", json!({})).await;
     let one = json!({ "server": "fake", "tool": "extra_1" });
     until(async || meta.result("mcp_discover", one.clone()).await["isError"] != true).await;
@@ -259,20 +262,20 @@ async fn a_cursor_is_good_for_its_own_question_as_long_as_nothing_changes() {
     .await;
     for ((tool, arguments), cursor) in questions.iter().zip(&cursors) {
         refused(tool, with(arguments, cursor), "changed").await;
-        let anew = next(tool, arguments).await;
-        meta.value(tool, with(arguments, &anew)).await;
+        let new_cursor = next(tool, arguments).await;
+        meta.value(tool, with(arguments, &new_cursor)).await;
     }
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_is_named_and_the_others_are_found() {
+async fn discover_names_a_server_that_does_not_start_and_finds_the_others() {
     let fakes = Fakes::new();
     let config = BOTH.to_owned() + &fakes.server("fake", &[]) + BROKEN;
     let daemon = Daemon::with(config).ready();
     let meta = meta(&daemon).await;
     for arguments in [json!({ "query": "count an execution" }), json!({ "server": "broken" })] {
         let found = meta.value("mcp_discover", arguments.clone()).await;
-        let message = found["message"].as_str().expect("words");
+        let message = found["message"].as_str().expect("a text");
         assert!(message.contains("`broken`") && message.contains("/no"), "{message}");
         let is_search = arguments.get("query").is_some();
         assert_eq!(found["tools"][0]["tool"] == "count", is_search, "{found}");
@@ -285,7 +288,7 @@ async fn a_server_that_does_not_start_is_named_and_the_others_are_found() {
 }
 
 #[tokio::test]
-async fn an_unknown_server_or_tool_is_answered_with_what_may_be_meant() {
+async fn the_error_for_an_unknown_server_or_tool_suggests_similar_ones() {
     let fakes = Fakes::new();
     let config =
         BOTH.to_owned() + &fakes.server("github", &[]) + &fakes.server("weather", &["--rich"]);
@@ -318,14 +321,14 @@ async fn an_unknown_server_or_tool_is_answered_with_what_may_be_meant() {
         assert_eq!(error["code"], "tool_not_found", "{error}");
         assert_eq!(error["details"]["similarTools"][0], "github/echo");
     }
-    // The answer is in another place, which metamcp knows after its first look.
+    // Another server has the tool, which metamcp knows once it has read that list.
     meta.value("mcp_discover", json!({ "server": "weather" })).await;
     let error = meta.error("mcp_call", call_of("github", "rows", json!({}))).await;
     assert_eq!(error["details"]["similarTools"][0], "weather/rows", "{error}");
 }
 
 #[tokio::test]
-async fn after_a_restart_tools_are_found_and_described_and_nothing_runs() {
+async fn tools_are_found_and_described_after_a_restart_without_running_servers() {
     let (fakes, cache) = (Fakes::new(), tempfile::tempdir().expect("a directory"));
     let config = BOTH.to_owned() + &fakes.server("one", &["--rich"]) + &fakes.server("two", &[]);
     let start = || Daemon::with(&*config).env("CACHE_DIRECTORY", cache.path()).ready();
@@ -339,7 +342,7 @@ async fn after_a_restart_tools_are_found_and_described_and_nothing_runs() {
         ("describe_tool", json!({ "tool_id": "one/rows", "detail_level": "full" })),
         ("list_tool_examples", json!({ "tool_id": "one/rows" })),
     ];
-    let answers = async |meta: &Meta| {
+    let answers = async |meta: &MetaClient| {
         let mut answers = Vec::new();
         for (tool, arguments) in &questions {
             answers.push(meta.value(tool, arguments.clone()).await);
@@ -364,7 +367,7 @@ async fn after_a_restart_tools_are_found_and_described_and_nothing_runs() {
         let status = server_status(&daemon, server).await;
         assert_eq!((&status["pid"], &status["connections"]), (&Value::Null, &json!(0)), "{status}");
     }
-    assert_eq!(pids(), n_before, "nothing was started");
+    assert_eq!(pids(), n_before, "no process was started");
     assert_eq!(unknown.await["details"]["similarTools"][0], "one/rows");
     let called = meta.value("mcp_call", call_of("two", "echo", json!({ "value": 1 }))).await;
     assert_eq!(called, json!({ "value": 1 }));

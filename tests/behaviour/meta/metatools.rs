@@ -1,9 +1,9 @@
-//! The other set: the same operations under the names of metatools.
+//! The tool set `metatools`, with the same operations under other names.
 
 use serde_json::{Value, json};
 
 use super::meta;
-use crate::harness::{daemon::Daemon, fake::Fakes, meta::each};
+use crate::harness::{daemon::Daemon, fake::Fakes, meta_client::each};
 
 const SET: &str = "[tools]\nsets = [\"metatools\"]\n";
 
@@ -13,7 +13,7 @@ fn daemon(fakes: &Fakes) -> Daemon {
 }
 
 #[tokio::test]
-async fn tools_are_searched_and_listed_in_short() {
+async fn search_tools_and_list_tools_return_short_descriptions() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let meta = meta(&daemon).await;
@@ -40,23 +40,23 @@ async fn tools_are_searched_and_listed_in_short() {
         let none = meta.value("list_tools", json!({ "backend_kind": kind })).await;
         assert_eq!(none, json!({ "tools": [] }));
     }
-    // As many as there can be, however many are wanted.
+    // Any limit is accepted, and bounded.
     for limit in [0, -5, 1000] {
         meta.value("list_tools", json!({ "limit": limit })).await;
     }
 }
 
 #[tokio::test]
-async fn a_tool_is_described_as_far_as_is_wanted() {
+async fn describe_tool_returns_the_requested_detail() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let meta = meta(&daemon).await;
     let describe = async |detail: &str, max: Option<u64>| {
-        let mut asked = json!({ "tool_id": "fake/rows", "detail_level": detail });
+        let mut arguments = json!({ "tool_id": "fake/rows", "detail_level": detail });
         if let Some(max) = max {
-            asked["examples_max"] = json!(max);
+            arguments["examples_max"] = json!(max);
         }
-        meta.value("describe_tool", asked).await
+        meta.value("describe_tool", arguments).await
     };
     let summary = "Reads rows of a table of the inventory. Each has a name and a size.";
 
@@ -88,21 +88,21 @@ async fn a_tool_is_described_as_far_as_is_wanted() {
         let ran = meta
             .value("run_tool", json!({ "tool_id": "fake/rows", "args": example["args"] }))
             .await;
-        assert_eq!(ran["structured"]["total"], 3, "an example is good as it is: {example}");
+        assert_eq!(ran["structured"]["total"], 3, "an example runs unchanged: {example}");
     }
 }
 
 #[tokio::test]
-async fn a_tool_is_run_and_its_answer_has_what_is_wanted() {
+async fn run_tool_returns_the_result_with_the_requested_parts() {
     let fakes = Fakes::new();
     let daemon = daemon(&fakes);
     let meta = meta(&daemon).await;
     let run = async |tool: &str, args: Value, more: &[&str]| {
-        let mut asked = json!({ "tool_id": tool, "args": args });
+        let mut arguments = json!({ "tool_id": tool, "args": args });
         for name in more {
-            asked[name] = json!(true);
+            arguments[name] = json!(true);
         }
-        meta.value("run_tool", asked).await
+        meta.value("run_tool", arguments).await
     };
     let args = json!({ "table": "people", "n": 1 });
 
@@ -116,7 +116,7 @@ async fn a_tool_is_run_and_its_answer_has_what_is_wanted() {
     assert_eq!(all["backend"], json!({ "kind": "mcp", "serverName": "fake" }));
     assert_eq!(all["mcpResult"]["structuredContent"], plain["structured"]);
 
-    // A tool without a structured value: its text, read if it can be.
+    // A result without a structured value: its text, parsed if it is an array or an object.
     for (text, value) in [
         ("[1, {\"a\": 2}]", json!([1, { "a": 2 }])),
         ("plain words", json!("plain words")),
@@ -132,7 +132,7 @@ async fn a_tool_is_run_and_its_answer_has_what_is_wanted() {
     let shown = meta
         .result("run_tool", json!({ "tool_id": "fake/raw", "args": { "result": result } }))
         .await;
-    assert_eq!(shown["content"][1], image, "an image stays one");
+    assert_eq!(shown["content"][1], image, "an image passes unchanged");
 }
 
 #[tokio::test]
@@ -148,17 +148,17 @@ async fn an_unsupported_option_or_tool_is_refused_by_name_and_runs_nothing() {
             "backend_override_invalid",
         ),
     ] {
-        let mut asked = more;
-        asked["tool_id"] = json!(id);
-        let error = meta.error("run_tool", asked).await;
+        let mut arguments = more;
+        arguments["tool_id"] = json!(id);
+        let error = meta.error("run_tool", arguments).await;
         assert_eq!((&error["code"], &error["retryable"]), (&json!(code), &json!(false)), "{error}");
         assert_eq!(error["op"], "run_tool");
     }
-    let asked = json!({ "tool_id": id, "stream": false });
-    assert_eq!(meta.value("run_tool", asked).await["structured"]["calls"], 1);
+    let arguments = json!({ "tool_id": id, "stream": false });
+    assert_eq!(meta.value("run_tool", arguments).await["structured"]["calls"], 1);
 
     let code = json!({ "language": "javascript", "code": "return 7" });
-    // Neither is listed; a model may have heard of them elsewhere.
+    // Neither tool is listed, but a model may know it from elsewhere.
     let refused = async |daemon: &Daemon, tool: &str, arguments: Value| {
         let answer = daemon.client("/meta").tool(tool, arguments).await.answer();
         assert_eq!(answer["result"]["isError"], true, "{answer}");
@@ -170,7 +170,10 @@ async fn an_unsupported_option_or_tool_is_refused_by_name_and_runs_nothing() {
         (&json!("execution_failed"), &json!("execution_disabled"))
     );
     assert_eq!(error["retryable"], false);
-    assert!(error["message"].as_str().is_some_and(|text| text.contains("not enabled")), "{error}");
+    assert!(
+        error["message"].as_str().is_some_and(|text| text.contains("not available")),
+        "{error}"
+    );
 
     let core = Daemon::with(fakes.server("fake", &[])).ready();
     let error = refused(&core, "mcp_execute", json!({ "code": "return 7" })).await;

@@ -1,13 +1,13 @@
-//! A server that is not there yet, through `mcp_provision`.
+//! `mcp_provision`: servers that start on request.
 
 use serde_json::json;
 
 use super::{call_of, meta};
-use crate::harness::{daemon::Daemon, fake::Fakes, meta::each};
+use crate::harness::{daemon::Daemon, fake::Fakes, meta_client::each};
 
 const INTENT: &str = "forecast of the weather in a city";
 
-/// Returns the tables of two servers that may be added, one of which is trusted.
+/// Returns the tables of two candidates, one of them trusted.
 fn provision(fakes: &Fakes) -> String {
     let later = |name: &str, more: &str| {
         let table = fakes.server(name, &["--rich"]);
@@ -25,7 +25,7 @@ fn provision(fakes: &Fakes) -> String {
 }
 
 #[tokio::test]
-async fn a_server_is_suggested_and_started_if_that_is_wanted_and_allowed() {
+async fn provision_suggests_a_server_and_starts_it_on_request_if_trusted() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(provision(&fakes) + &fakes.server("fake", &[])).ready();
     let meta = meta(&daemon).await;
@@ -34,7 +34,7 @@ async fn a_server_is_suggested_and_started_if_that_is_wanted_and_allowed() {
     assert_eq!(found["source"], "catalog", "{found}");
     assert_eq!(each(&found, "matches", "name")[0], "weather");
     assert_eq!(found["matches"][0]["started"], false);
-    assert!(fakes.pids("weather").is_empty(), "it is only suggested");
+    assert!(fakes.pids("weather").is_empty(), "the server is only suggested");
     let error = meta.error("mcp_call", call_of("weather", "echo", json!({ "value": 1 }))).await;
     assert_eq!(error["code"], "no_backends");
 
@@ -50,17 +50,17 @@ async fn a_server_is_suggested_and_started_if_that_is_wanted_and_allowed() {
     assert_eq!(called, json!({ "value": 1 }));
     assert_eq!(fakes.pids("weather").len(), 1);
 
-    let asked = json!({ "intent": "invoices and payments of a ledger", "autoProvision": true });
-    let found = meta.value("mcp_provision", asked).await;
+    let arguments = json!({ "intent": "invoices and payments of a ledger", "autoProvision": true });
+    let found = meta.value("mcp_provision", arguments).await;
     assert_eq!(
         (&found["matches"][0]["trusted"], &found["matches"][0]["started"]),
         (&json!(false), &json!(false))
     );
-    assert!(fakes.pids("ledger").is_empty(), "who is not trusted is not started: {found}");
+    assert!(fakes.pids("ledger").is_empty(), "an untrusted server is not started: {found}");
 }
 
 #[tokio::test]
-async fn without_what_may_be_added_only_what_is_there_is_found() {
+async fn provision_without_candidates_finds_only_the_declared_servers() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &["--rich"])).ready();
     let meta = meta(&daemon).await;
@@ -76,7 +76,7 @@ async fn without_what_may_be_added_only_what_is_there_is_found() {
 }
 
 #[tokio::test]
-async fn however_many_ask_at_a_time_one_process_is_started() {
+async fn concurrent_provision_requests_start_one_process() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(provision(&fakes) + &fakes.server("fake", &[])).ready();
     let meta = meta(&daemon).await;
@@ -90,5 +90,5 @@ async fn however_many_ask_at_a_time_one_process_is_started() {
         |found: &serde_json::Value| each(found, "tools", "tool").contains(&"echo".to_owned());
     assert!(found.iter().all(has_echo), "{found:?}");
     assert_eq!(fakes.pids("weather").len(), 1);
-    assert!(fakes.pids("ledger").is_empty(), "it is not trusted");
+    assert!(fakes.pids("ledger").is_empty(), "the server is not trusted");
 }

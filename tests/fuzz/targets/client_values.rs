@@ -1,4 +1,4 @@
-//! The fuzz targets for ids, cursors, paths and schemas.
+//! The fuzz targets for values that clients send: session ids, cursors, field paths, schemas, URIs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,9 +16,9 @@ use super::two_texts;
 pub(super) fn session(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let seal = SessionSigner::new(b"a key");
-    assert_eq!(seal.read(text), None, "nobody else has the key");
+    assert_eq!(seal.read(text), None, "an unsigned text is refused");
     let id = seal.issue(&SessionTicket::new(7, "2025-11-25", text));
-    let read = seal.read(&id).expect("it is ours");
+    let read = seal.read(&id).expect("its signature is valid");
     assert_eq!(seal.issue(&read), id);
     let (place, other) = (data.first().map_or(0, |at| usize::from(*at)), b'~');
     let mut forged = id.clone().into_bytes();
@@ -45,7 +45,7 @@ pub(super) fn fields(data: &[u8]) {
         return;
     }
     let applied = fields.apply(result, &AtomicBool::new(false));
-    serde_json::from_str::<&RawValue>(&applied).expect("it is JSON still");
+    serde_json::from_str::<&RawValue>(&applied).expect("it is still JSON");
 }
 
 /// Checks that arguments are validated against the schema in the first line within the step limit,
@@ -71,10 +71,10 @@ pub(super) fn page(data: &[u8]) {
         assert_eq!(mcp_apps::split(&exposed), Some(("a", text.to_owned())));
     }
     mcp_apps::split(text);
-    mcp_apps::takes_apps(text);
+    mcp_apps::supports_apps(text);
     mcp_apps::is_app_only(text);
     if let Some(tool) = mcp_apps::with_exposed_page("a", text) {
-        serde_json::from_str::<&RawValue>(&tool).expect("it is JSON still");
+        serde_json::from_str::<&RawValue>(&tool).expect("it is still JSON");
         assert!(mcp_apps::has_page(text) && mcp_apps::has_page(&tool));
         let name = |tool| ObjectMembers::one(tool, "name").map(str::to_owned);
         assert_eq!(name(text), name(&tool));

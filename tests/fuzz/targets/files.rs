@@ -52,16 +52,16 @@ pub(super) fn catalog(data: &[u8]) {
 /// Checks that a parsed file of a background call is written and parsed again without a change.
 pub(super) fn task(data: &[u8]) {
     DIRECTORY.with_borrow(|state| {
-        let (shelf, directory) =
+        let (task_files, directory) =
             (TaskFiles::in_directory(Some(state.path())), state.path().join("tasks"));
         fs::create_dir_all(&directory).expect("made");
         fs::write(directory.join(TASK).with_extension("task"), data).expect("written");
-        let read = shelf.read();
+        let read = task_files.read();
         assert!(read.len() <= 1);
         for task in &read {
-            shelf.write(task);
-            assert_eq!(format!("{:?}", shelf.read()), format!("{read:?}"));
-            shelf.remove(std::slice::from_ref(&task.id));
+            task_files.write(task);
+            assert_eq!(format!("{:?}", task_files.read()), format!("{read:?}"));
+            task_files.remove(std::slice::from_ref(&task.id));
         }
         fs::remove_dir_all(&directory).expect("removed");
     });

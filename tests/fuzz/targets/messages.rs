@@ -69,15 +69,19 @@ fn check(message: &Message, data: &[u8]) {
         serde_json::from_str::<&RawValue>(text).expect("a part is JSON");
         message.string(part);
         message.integer(part);
-        assert_eq!(message.edit([(part, text)]), data, "nothing is changed by itself");
+        assert_eq!(
+            message.edit([(part, text)]),
+            data,
+            "an edit with the same text changes nothing"
+        );
         if part == MessagePart::Id {
             let other = message.with(part, "\"another\"");
-            let again = Message::parse(other.bytes().clone()).expect("it is a message still");
+            let again = Message::parse(other.bytes().clone()).expect("it is still a message");
             assert_eq!(again.part(part), Some("\"another\""));
-            assert_eq!(again.shape(), message.shape());
+            assert_eq!(again.kind(), message.kind());
         }
     }
-    assert_eq!(message.shape() == MessageKind::Response, message.method().is_none());
+    assert_eq!(message.kind() == MessageKind::Response, message.method().is_none());
     ClientMeta::read(message).ok();
 }
 
@@ -90,7 +94,7 @@ fn check_page(list: ListKind, result: &str) {
         serde_json::from_slice::<&RawValue>(&renamed).expect("a renamed item is JSON");
     }
     if let Some(rest) = page.without_rejected(list, result, |_| false) {
-        let rest = ListPage::read(list, &rest).expect("it is a list still");
+        let rest = ListPage::read(list, &rest).expect("it is still a list");
         assert_eq!((rest.items.len(), rest.rejected.len()), (page.items.len(), 0));
     }
 }
@@ -99,11 +103,11 @@ fn check_page(list: ListKind, result: &str) {
 pub(super) fn framing(data: &[u8]) {
     let Some((sizes, data)) = data.split_first_chunk::<2>() else { return };
     let piece = usize::from(sizes[0]) + 1;
-    // A limit that nothing exceeds.
+    // A limit that none of the data exceeds.
     let (whole, in_pieces) = (data.len() + 1, data.len().min(piece).max(1));
     assert_eq!(lines(data, whole, whole), lines(data, in_pieces, whole));
     assert_eq!(events(data, whole, whole), events(data, in_pieces, whole));
-    // A limit that much exceeds.
+    // A limit that much of the data exceeds.
     let length_max = usize::from(sizes[1]);
     for line in lines(data, in_pieces, length_max) {
         match line {

@@ -1,8 +1,8 @@
 //! The fuzz targets: per parser, a function that checks invariants of its result for any input.
 
+mod client_values;
 mod files;
 mod messages;
-mod client_values;
 
 /// A fuzz target, which panics if an invariant is violated.
 pub(crate) type Target = fn(&[u8]);

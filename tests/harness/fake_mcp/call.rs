@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    caller::Caller,
     era,
     fake::Fake,
-    message::{Fault, Members},
-    wire::{Wire, Write},
+    message::{Members, RpcError},
+    modern_client::ModernClient,
+    output::{Output, OutputSender},
 };
 
 /// A request without an answer so far. Dropping it leaves it unanswered.
@@ -17,12 +17,12 @@ use crate::{
 pub(crate) struct Call {
     pub(crate) fake: Arc<Fake>,
     pub(crate) session: Option<String>,
-    /// The caller, known only for modern requests.
-    pub(crate) caller: Option<Arc<Caller>>,
+    /// The client, known only for modern requests.
+    pub(crate) client: Option<Arc<ModernClient>>,
     pub(crate) id: String,
     pub(crate) progress_token: Option<String>,
     pub(crate) cancelled: CancellationToken,
-    pub(crate) wire: Wire,
+    pub(crate) output: OutputSender,
     pub(crate) number: u64,
 }
 
@@ -35,22 +35,22 @@ impl Call {
     }
 
     /// Answers with an error, unless the request was cancelled.
-    pub(crate) async fn error(self, fault: &Fault) {
+    pub(crate) async fn error(self, error: &RpcError) {
         if !self.cancelled.is_cancelled() {
-            self.wire.send(Write::Answer(fault.answer(&self.id))).await;
+            self.output.send(Output::Response(error.answer(&self.id))).await;
         }
     }
 
     /// Writes an answer, even if the request was cancelled.
     pub(crate) async fn send(&self, result: &str) {
-        self.wire.send(Write::Answer(self.message(result))).await;
+        self.output.send(Output::Response(self.message(result))).await;
     }
 
     /// Answers with an unchanged result, unless the request was cancelled.
     pub(crate) async fn verbatim(self, result: &str) {
         if !self.cancelled.is_cancelled() {
             let message = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.id);
-            self.wire.send(Write::Answer(message)).await;
+            self.output.send(Output::Response(message)).await;
         }
     }
 
@@ -71,7 +71,7 @@ impl Call {
             more.push(format!(r#""_meta":{}"#, era::server_info()));
         }
         match result.strip_prefix('{') {
-            Some(rest) if self.caller.is_some() && !more.is_empty() => {
+            Some(rest) if self.client.is_some() && !more.is_empty() => {
                 let comma = if members.names().is_empty() { "" } else { "," };
                 format!("{{{}{comma}{rest}", more.join(","))
             }
@@ -83,7 +83,7 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         let finished = self.fake.state().in_flight.remove(&self.number);
-        // Dropped after the lock is released, like every other wire.
+        // Dropped after the lock is released, as everything that holds an output.
         drop(finished);
         self.fake.changed();
     }

@@ -35,22 +35,22 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::{
-    answer::{self, Answer, not_allowed},
     fake::Fake,
+    http_response::{self, HttpResponse, not_allowed},
     notice::Notice,
     server::Server,
-    state::Pings,
+    state::PingMode,
 };
 
-/// The orders of the test for the next POSTs.
+/// The overrides that the test sets for the next POSTs.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
-    orders: Mutex<Orders>,
+    overrides: Mutex<PostOverrides>,
     resumed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Orders {
+struct PostOverrides {
     status: Option<StatusCode>,
     n_status: u64,
     n_hang: u64,
@@ -60,7 +60,7 @@ struct Orders {
 impl Control {
     /// Records the headers of a POST.
     fn note_post(&self, headers: &HeaderMap) {
-        self.orders().last_headers = headers
+        self.overrides().last_headers = headers
             .iter()
             .map(|(name, value)| {
                 (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into())
@@ -68,39 +68,44 @@ impl Control {
             .collect();
     }
 
-    /// Returns the status ordered for this POST.
+    /// Returns the status that the test set for this POST.
     fn take_status(&self) -> Option<StatusCode> {
-        let mut orders = self.orders();
-        orders.n_status = orders.n_status.checked_sub(1)?;
-        orders.status
+        let mut overrides = self.overrides();
+        overrides.n_status = overrides.n_status.checked_sub(1)?;
+        overrides.status
     }
 
-    /// Waits if this POST was ordered to hang.
+    /// Waits if the test lets this POST hang.
     async fn hang(&self, fake: &Fake) {
         let resumed = {
-            let mut orders = self.orders();
-            let Some(n_left) = orders.n_hang.checked_sub(1) else { return };
-            orders.n_hang = n_left;
+            let mut overrides = self.overrides();
+            let Some(n_left) = overrides.n_hang.checked_sub(1) else { return };
+            overrides.n_hang = n_left;
             self.resumed.notified()
         };
         fake.count("hung");
         resumed.await;
     }
 
-    fn orders(&self) -> MutexGuard<'_, Orders> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    fn overrides(&self) -> MutexGuard<'_, PostOverrides> {
+        self.overrides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Answers a control route.
-pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incoming>) -> Answer {
+pub(crate) async fn answer(
+    server: &Server,
+    route: &str,
+    request: Request<Incoming>,
+) -> HttpResponse {
     let query = numbers(request.uri().query().unwrap_or_default());
     let number = |name: &str, default| query.get(name).copied().unwrap_or(default);
     let (fake, control) = (&server.fake, &server.control);
     let is_post = request.method() == Method::POST;
-    let told = match (is_post, route) {
+    let report = match (is_post, route) {
         (false, "log") => {
-            fake.reached(|state| query.iter().all(|(name, least)| state.n(name) >= *least)).await;
+            fake.wait_until(|state| query.iter().all(|(name, least)| state.n(name) >= *least))
+                .await;
             log(server)
         }
         (true, "forget") => {
@@ -118,12 +123,12 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
         (true, "change") => {
             let query = request.uri().query().unwrap_or_default();
             let Some(list) = query.strip_prefix("list=").and_then(Notice::of_list) else {
-                return answer::fault(StatusCode::BAD_REQUEST, -32602, "unknown list");
+                return http_response::rpc_error(StatusCode::BAD_REQUEST, -32602, "unknown list");
             };
             let added = fake.state().extend(&list);
             json!({ "added": added, "sent": fake.announce(&list).await })
         }
-        (true, "end_listens") => json!({ "ended": fake.end_listens().await }),
+        (true, "end_listens") => json!({ "ended": fake.end_listen_requests().await }),
         (true, "touch") => {
             let query = request.uri().query().unwrap_or_default();
             let uri = query.strip_prefix("uri=").unwrap_or_default().to_owned();
@@ -141,14 +146,14 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
         (true, "status") => {
             let code = number("code", 503);
             let status = u16::try_from(code).ok().and_then(|code| StatusCode::from_u16(code).ok());
-            let mut orders = control.orders();
-            orders.status = status;
-            orders.n_status = number("n", 1);
-            json!({ "code": code, "n": orders.n_status })
+            let mut overrides = control.overrides();
+            overrides.status = status;
+            overrides.n_status = number("n", 1);
+            json!({ "code": code, "n": overrides.n_status })
         }
         (true, "hang") => {
             let n_posts = number("n", 1);
-            control.orders().n_hang = n_posts;
+            control.overrides().n_hang = n_posts;
             json!({ "n": n_posts })
         }
         (true, "release") => {
@@ -157,7 +162,7 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
             json!({ "released": fake.release(key).await })
         }
         (true, "resume") => {
-            control.orders().n_hang = 0;
+            control.overrides().n_hang = 0;
             control.resumed.notify_waiters();
             json!({})
         }
@@ -169,28 +174,31 @@ pub(crate) async fn answer(server: &Server, route: &str, request: Request<Incomi
         }
         _ => return not_allowed("GET, POST"),
     };
-    answer::json(StatusCode::OK, &told)
+    http_response::json(StatusCode::OK, &report)
 }
 
-/// Sets the treatment of each `ping` from now on.
+/// Sets the reaction to each `ping` from now on.
 fn pings(fake: &Fake, query: &str) -> Value {
     let mode = query.split('&').find_map(|pair| pair.strip_prefix("mode=")).unwrap_or("answer");
     let code = numbers(query).get("code").copied().unwrap_or(503);
     fake.state().pings = match mode {
-        "never" => Pings::Never,
-        "status" => Pings::Status(code.try_into().unwrap_or(503)),
-        _ => Pings::Answer,
+        "never" => PingMode::Never,
+        "status" => PingMode::Status(code.try_into().unwrap_or(503)),
+        _ => PingMode::Answer,
     };
     json!({ "mode": mode })
 }
 
 impl Server {
-    /// Counts a POST and applies the orders of the test; returns the answer, if one was ordered.
-    pub(crate) async fn spoil_post(&self, headers: &HeaderMap) -> Option<Answer> {
+    /// Counts a POST and applies the overrides; returns the response if the test set its status.
+    pub(crate) async fn ordered_response(&self, headers: &HeaderMap) -> Option<HttpResponse> {
         self.control.note_post(headers);
         self.fake.count("posts");
         if let Some(status) = self.control.take_status() {
-            return Some(answer::json(status, &json!({ "error": "status set by the test" })));
+            return Some(http_response::json(
+                status,
+                &json!({ "error": "status set by the test" }),
+            ));
         }
         self.control.hang(&self.fake).await;
         None
@@ -199,11 +207,11 @@ impl Server {
 
 /// Returns the events.
 fn log(server: &Server) -> Value {
-    let last_headers = server.control.orders().last_headers.clone();
+    let last_headers = server.control.overrides().last_headers.clone();
     let state = server.fake.state();
     let sessions: Vec<&String> = state.sessions.keys().collect();
     let count = |name: &str| state.n(name);
-    let mut told = state.told();
+    let mut report = state.report();
     let more = json!({
         "pid": std::process::id(),
         "initializes": count("initializes"),
@@ -225,10 +233,10 @@ fn log(server: &Server) -> Value {
         "in_flight": count("in_flight"),
         "last_headers": last_headers,
     });
-    if let (Value::Object(told), Value::Object(more)) = (&mut told, more) {
-        told.extend(more);
+    if let (Value::Object(report), Value::Object(more)) = (&mut report, more) {
+        report.extend(more);
     }
-    told
+    report
 }
 
 /// Parses `name=number` pairs and ignores others.

@@ -28,20 +28,20 @@ pub(crate) enum Era {
     Undecided,
 }
 
-/// The treatment of `server/discover` in both eras.
+/// The reaction to `server/discover` in both eras.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Probe {
-    /// It is never answered.
+pub(crate) enum ProbeMode {
+    /// The server never answers it.
     Silent,
-    /// It is refused with this code, over HTTP with 400.
+    /// The server refuses it with this code, over HTTP with status 400.
     Refuse(i64),
-    /// It ends the process without an answer.
+    /// The process exits without an answer.
     Exit,
-    /// It is refused, and on a pipe all later messages too.
+    /// The server refuses it, and on a pipe also all later messages.
     Spoil,
 }
 
-impl std::str::FromStr for Probe {
+impl std::str::FromStr for ProbeMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -69,15 +69,15 @@ impl Message<'_> {
 }
 
 impl Fake {
-    /// Returns the treatment of a message, if it is a probe.
-    pub(crate) fn spoils(&self, message: &Message<'_>) -> Option<Probe> {
+    /// Returns the reaction to a message, if it is a probe.
+    pub(crate) fn probe_mode(&self, message: &Message<'_>) -> Option<ProbeMode> {
         let is_probe = message.method.as_deref() == Some("server/discover");
-        let is_spoilt = {
+        let is_broken = {
             let mut state = self.state();
-            state.is_spoilt |= is_probe && matches!(self.options.probe, Some(Probe::Spoil));
-            state.is_spoilt
+            state.is_broken |= is_probe && matches!(self.options.probe, Some(ProbeMode::Spoil));
+            state.is_broken
         };
-        self.options.probe.filter(|_| is_probe || is_spoilt)
+        self.options.probe.filter(|_| is_probe || is_broken)
     }
 
     /// Returns whether a message on the pipe is modern; the first one decides.

@@ -11,14 +11,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     call::Call,
-    caller::Caller,
     executions::Executions,
     message::{self, Message},
     methods,
+    modern_client::ModernClient,
     options::Options,
+    output::{Output, OutputSender},
     session::Session,
-    state::{InFlight, Pings, State},
-    wire::{Wire, Write},
+    state::{PingMode, RequestInFlight, State},
 };
 
 /// The server behind any transport.
@@ -27,7 +27,7 @@ pub(crate) struct Fake {
     pub(crate) options: Options,
     /// Tracks every task that answers.
     pub(crate) tasks: TaskTracker,
-    /// The answer stream of a cancelled request stays open.
+    /// `true` if the answer stream of a cancelled request stays open.
     keeps_cancelled: bool,
     state: Mutex<State>,
     changes: watch::Sender<u64>,
@@ -42,7 +42,7 @@ impl Fake {
         let executions = Executions::open(options.state.as_deref())?;
         let n_extra_tools = if options.flip_at_start { executions.n_earlier_starts } else { 0 };
         let is_silent = options.silent_pings;
-        let pings = if is_silent { Pings::Never } else { Pings::Answer };
+        let pings = if is_silent { PingMode::Never } else { PingMode::Answer };
         let state = State { executions, n_extra_tools, pings, ..State::default() };
         Ok(Arc::new(Self {
             options,
@@ -68,8 +68,8 @@ impl Fake {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a session and returns its id.
-    pub(crate) fn mint(&self, session: Session) -> String {
+    /// Adds a session and returns its id.
+    pub(crate) fn add_session(&self, session: Session) -> String {
         let id = uuid::Uuid::new_v4().to_string();
         self.state().sessions.insert(id.clone(), session);
         self.count("sessions_minted");
@@ -77,8 +77,8 @@ impl Fake {
     }
 
     /// Counts a message without processing it.
-    pub(crate) fn note(&self, method: &str) {
-        self.state().seen.note(method);
+    pub(crate) fn count_method(&self, method: &str) {
+        self.state().seen.count_method(method);
         self.changed();
     }
 
@@ -94,7 +94,7 @@ impl Fake {
     }
 
     /// Waits until `is_reached` returns `true` for the state.
-    pub(crate) async fn reached(&self, is_reached: impl Fn(&State) -> bool) {
+    pub(crate) async fn wait_until(&self, is_reached: impl Fn(&State) -> bool) {
         let mut changes = self.changes.subscribe();
         while !is_reached(&self.state()) {
             if changes.changed().await.is_err() {
@@ -103,26 +103,26 @@ impl Fake {
         }
     }
 
-    /// Receives a message; answers are written to `wire`.
+    /// Receives a message; answers are written to `output`.
     ///
     /// All records are updated before this returns, in the order of arrival.
     pub(crate) fn receive(
         self: &Arc<Self>,
         message: &Message<'_>,
         session: Option<&str>,
-        wire: &Wire,
+        output: &OutputSender,
     ) {
         match (&message.method, message.id) {
-            (Some(_), Some(_)) => drop(self.request(message, session, None, wire)),
+            (Some(_), Some(_)) => drop(self.request(message, session, None, output)),
             (Some(method), None) => self.notification(message, method, session),
             (None, Some(id)) => self.response(message, id.get()),
-            (None, None) => self.unreadable(),
+            (None, None) => self.count_unreadable(),
         }
         self.changed();
     }
 
     /// Counts a line or body that is not a message.
-    pub(crate) fn unreadable(&self) {
+    pub(crate) fn count_unreadable(&self) {
         self.state().seen.n_unreadable += 1;
         self.changed();
     }
@@ -132,17 +132,17 @@ impl Fake {
         self: &Arc<Self>,
         message: &Message<'_>,
         session: Option<&str>,
-        caller: Option<Arc<Caller>>,
-        wire: &Wire,
+        client: Option<Arc<ModernClient>>,
+        output: &OutputSender,
     ) -> Option<u64> {
         let (Some(method), Some(id)) = (message.method.as_deref(), message.id) else { return None };
         let id = id.get();
         // Modern clients do not know each other's ids, and share no session.
-        let is_alone = caller.as_ref().is_some_and(|caller| caller.is_http());
+        let is_alone = client.as_ref().is_some_and(|client| client.is_http());
         let progress_token = message.progress_token();
         let call = {
             let mut state = self.state();
-            state.seen.note(method);
+            state.seen.count_method(method);
             state.seen.ids.push(id.to_owned());
             state.seen.tokens.extend(progress_token.clone());
             let is_duplicate = !is_alone
@@ -153,28 +153,28 @@ impl Fake {
             if is_duplicate {
                 state.seen.duplicates.push(id.to_owned());
                 if self.options.drop_duplicate_ids {
-                    state.orphans.push(wire.clone());
+                    state.orphans.push(output.clone());
                     return None;
                 }
             }
             state.n_started += 1;
             let number = state.n_started;
             let cancelled = CancellationToken::new();
-            let in_flight = InFlight {
+            let in_flight = RequestInFlight {
                 session: session.map(str::to_owned),
                 id: id.to_owned(),
                 cancelled: cancelled.clone(),
-                wire: wire.clone(),
+                output: output.clone(),
             };
             state.in_flight.insert(number, in_flight);
             Call {
                 fake: self.clone(),
                 session: session.map(str::to_owned),
-                caller,
+                client,
                 id: id.to_owned(),
                 progress_token,
                 cancelled,
-                wire: wire.clone(),
+                output: output.clone(),
                 number,
             }
         };
@@ -186,7 +186,7 @@ impl Fake {
     }
 
     fn notification(&self, message: &Message<'_>, method: &str, session: Option<&str>) {
-        self.state().seen.note(method);
+        self.state().seen.count_method(method);
         if method != "notifications/cancelled" {
             return;
         }
@@ -203,7 +203,7 @@ impl Fake {
             for call in named {
                 call.cancelled.cancel();
                 if self.keeps_cancelled {
-                    orphans.push(call.wire.clone());
+                    orphans.push(call.output.clone());
                 }
             }
             state.take_cancelled()
@@ -212,9 +212,9 @@ impl Fake {
     }
 
     fn response(&self, message: &Message<'_>, id: &str) {
-        let asker = {
+        let waiter = {
             let mut state = self.state();
-            state.seen.note("(response)");
+            state.seen.count_method("(response)");
             state.asked.remove(id)
         };
         let answer = match (message.result, message.error) {
@@ -222,15 +222,15 @@ impl Fake {
             (Some(result), None) => format!(r#"{{"result":{}}}"#, result.get()),
             (None, None) => r#"{"result":null}"#.to_owned(),
         };
-        if let Some(asker) = asker {
-            asker.send(answer).ok();
+        if let Some(waiter) = waiter {
+            waiter.send(answer).ok();
         } else {
             self.count("unasked");
         }
     }
 
     /// Asks the client; returns `{"result":…}` or `{"error":…}` in the client's notation.
-    pub(crate) async fn ask(&self, wire: &Wire, method: &str, params: &str) -> String {
+    pub(crate) async fn ask(&self, output: &OutputSender, method: &str, params: &str) -> String {
         let (sender, answer) = oneshot::channel();
         let id = {
             let mut state = self.state();
@@ -240,10 +240,11 @@ impl Fake {
             id
         };
         let method = message::quoted(method);
-        wire.send(Write::Aside(format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#
-        )))
-        .await;
+        output
+            .send(Output::ServerMessage(format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#
+            )))
+            .await;
         self.count("asked");
         answer.await.unwrap_or_default()
     }

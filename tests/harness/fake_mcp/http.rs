@@ -12,18 +12,18 @@ use hyper::{
 use serde_json::json;
 
 use crate::{
-    answer::{self, Answer, accepts, fault, header, whole},
-    body::{Format, one_body},
-    carrier::{GET_STREAM, Kind, Slot},
     era::Era,
-    headers::VERSION,
+    http_response::{self, HttpResponse, accepts, header, rpc_error, whole},
     message::Message,
+    mirrored_headers::VERSION,
+    open_bodies::{BodyGuard, BodyKind, GET_STREAM},
     options::HttpOptions,
+    output::{Output, OutputReceiver, OutputSender},
+    response_body::{BodyFormat, single_body},
+    resumable_stream,
     server::Server,
     session::Session,
-    state::Pings,
-    stream,
-    wire::{Wire, Write, Writes},
+    state::PingMode,
 };
 
 /// The maximum size of a request body, in bytes.
@@ -49,44 +49,47 @@ impl Server {
         &self,
         options: &HttpOptions,
         request: Request<Incoming>,
-    ) -> Answer {
+    ) -> HttpResponse {
         if request.uri().path() != "/mcp" {
-            return answer::json(StatusCode::NOT_FOUND, &json!({ "error": "Endpoint not found" }));
+            return http_response::json(
+                StatusCode::NOT_FOUND,
+                &json!({ "error": "Endpoint not found" }),
+            );
         }
         let is_modern = self.fake.options.era == Era::Modern;
         match *request.method() {
             Method::POST => self.post(options, request).await,
-            _ if is_modern => answer::not_allowed("POST"),
+            _ if is_modern => http_response::not_allowed("POST"),
             Method::GET => self.get(options, request.headers()),
             Method::DELETE => self.delete(request.headers()),
-            _ => answer::not_allowed(ALLOWED),
+            _ => http_response::not_allowed(ALLOWED),
         }
     }
 
-    async fn post(&self, options: &HttpOptions, request: Request<Incoming>) -> Answer {
-        if let Some(answer) = self.spoil_post(request.headers()).await {
+    async fn post(&self, options: &HttpOptions, request: Request<Incoming>) -> HttpResponse {
+        if let Some(answer) = self.ordered_response(request.headers()).await {
             return answer;
         }
         let (head, body) = request.into_parts();
         let headers = &head.headers;
         if !header(headers, CONTENT_TYPE.as_str()).starts_with("application/json") {
             let message = "Unsupported Media Type: Content-Type must be application/json";
-            return fault(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32000, message);
+            return rpc_error(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32000, message);
         }
         if !accepts(headers, "application/json") || !accepts(headers, "text/event-stream") {
             let message = "Not Acceptable: Client must accept both application/json and \
                            text/event-stream";
-            return fault(StatusCode::NOT_ACCEPTABLE, -32000, message);
+            return rpc_error(StatusCode::NOT_ACCEPTABLE, -32000, message);
         }
         let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let messages = match messages(&body) {
             Some(messages) if body.len() <= BODY_BYTES_MAX => messages,
             _ => {
-                self.fake.unreadable();
-                return fault(StatusCode::BAD_REQUEST, -32700, "Parse error");
+                self.fake.count_unreadable();
+                return rpc_error(StatusCode::BAD_REQUEST, -32700, "Parse error");
             }
         };
-        if let Some(refusal) = self.spoil_probe(&messages).await {
+        if let Some(refusal) = self.probe_response(&messages).await {
             return refusal;
         }
         let is_batch = body.first() == Some(&b'[');
@@ -101,27 +104,32 @@ impl Server {
         };
         if let [Message { method: Some(method), .. }] = &messages[..]
             && method == "ping"
-            && let Some(refusal) = self.spoil_ping().await
+            && let Some(refusal) = self.ping_response().await
         {
             return refusal;
         }
         self.dispatch(options, &messages, session, is_batch).await
     }
 
-    /// Applies the test's order to a ping; `None` means a normal answer.
-    async fn spoil_ping(&self) -> Option<Answer> {
+    /// Returns the response to a ping that the test has set; `None` means a normal answer.
+    async fn ping_response(&self) -> Option<HttpResponse> {
         let pings = self.fake.state().pings;
         let status = match pings {
-            Pings::Answer => return None,
-            Pings::Never => None,
-            Pings::Status(code) => StatusCode::from_u16(code).ok(),
+            PingMode::Answer => return None,
+            PingMode::Never => None,
+            PingMode::Status(code) => StatusCode::from_u16(code).ok(),
         };
-        self.fake.note("ping");
+        self.fake.count_method("ping");
         match status {
-            Some(status) => Some(answer::json(status, &json!({ "error": "no pings, please" }))),
+            Some(status) => {
+                Some(http_response::json(status, &json!({ "error": "no pings, please" })))
+            }
             None => {
                 self.draining.cancelled().await;
-                Some(answer::json(StatusCode::SERVICE_UNAVAILABLE, &json!({ "error": "over" })))
+                Some(http_response::json(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    &json!({ "error": "over" }),
+                ))
             }
         }
     }
@@ -133,21 +141,21 @@ impl Server {
         headers: &HeaderMap,
         is_initialize: bool,
         n_messages: usize,
-    ) -> Result<String, Box<Answer>> {
+    ) -> Result<String, Box<HttpResponse>> {
         if is_initialize && n_messages > 1 {
             let message = "Invalid Request: Only one initialization request is allowed";
-            return Err(Box::new(fault(StatusCode::BAD_REQUEST, -32600, message)));
+            return Err(Box::new(rpc_error(StatusCode::BAD_REQUEST, -32600, message)));
         }
         if !headers.contains_key(SESSION) {
             if is_initialize {
                 let is_resumable = options.event_ids && !options.json;
-                return Ok(self.fake.mint(match is_resumable {
+                return Ok(self.fake.add_session(match is_resumable {
                     true => Session::resumable(),
                     false => Session::default(),
                 }));
             }
             let message = "Bad Request: Server not initialized";
-            return Err(Box::new(fault(StatusCode::BAD_REQUEST, -32000, message)));
+            return Err(Box::new(rpc_error(StatusCode::BAD_REQUEST, -32000, message)));
         }
         let session = header(headers, SESSION);
         if !self.fake.state().sessions.contains_key(session) {
@@ -155,7 +163,7 @@ impl Server {
         }
         if is_initialize {
             let message = "Invalid Request: Server already initialized";
-            return Err(Box::new(fault(StatusCode::BAD_REQUEST, -32600, message)));
+            return Err(Box::new(rpc_error(StatusCode::BAD_REQUEST, -32600, message)));
         }
         let version = header(headers, VERSION);
         if !version.is_empty()
@@ -163,7 +171,7 @@ impl Server {
             && version != self.fake.options.protocol
         {
             let message = "Bad Request: Unsupported protocol version";
-            return Err(Box::new(fault(StatusCode::BAD_REQUEST, -32000, message)));
+            return Err(Box::new(rpc_error(StatusCode::BAD_REQUEST, -32000, message)));
         }
         Ok(session.to_owned())
     }
@@ -175,66 +183,66 @@ impl Server {
         messages: &[Message<'_>],
         session: String,
         is_batch: bool,
-    ) -> Answer {
+    ) -> HttpResponse {
         let is_request = |message: &Message<'_>| message.id.is_some() && message.method.is_some();
         if !messages.iter().any(is_request) {
-            let (wire, _) = Wire::new();
+            let (output, _) = OutputSender::new();
             for message in messages {
-                self.fake.receive(message, Some(&session), &wire);
+                self.fake.receive(message, Some(&session), &output);
             }
             return in_session(whole(StatusCode::ACCEPTED, "", String::new()), &session);
         }
-        let Some((slot, wire, writes)) = self.open_post(&session) else {
+        let Some((guard, output, receiver)) = self.open_post(&session) else {
             return self.unknown_session(&session);
         };
-        if let Wire::Kept(_) = wire {
-            wire.send(Write::Prime { retry_ms: options.retry }).await;
+        if let OutputSender::Stored(_) = output {
+            output.send(Output::Prime { retry_ms: options.retry }).await;
         }
         for message in messages {
-            self.fake.receive(message, Some(&session), &wire);
+            self.fake.receive(message, Some(&session), &output);
         }
-        drop(wire); // Each request has a copy: the stream ends with the last answer.
-        let (writes, format) = match writes {
-            Writes::Queue(writes) if options.json => {
-                let writes = tokio::select! {
-                    writes = one_body(writes, is_batch) => writes,
-                    () = slot.cut.cancelled() => Wire::new().1,
+        drop(output); // Each request has a copy: the stream ends with the last answer.
+        let (receiver, format) = match receiver {
+            OutputReceiver::Queue(receiver) if options.json => {
+                let receiver = tokio::select! {
+                    receiver = single_body(receiver, is_batch) => receiver,
+                    () = guard.cut.cancelled() => OutputSender::new().1,
                 };
-                (Writes::Queue(writes), Format::Plain)
+                (OutputReceiver::Queue(receiver), BodyFormat::Plain)
             }
-            writes => (writes, Format::Events),
+            receiver => (receiver, BodyFormat::Events),
         };
-        in_session(answer::stream(slot, writes, format), &session)
+        in_session(http_response::stream(guard, receiver, format), &session)
     }
 
     /// Opens the stream of a POST.
-    fn open_post(&self, session: &str) -> Option<(Slot, Wire, Writes)> {
-        let (name, wire, writes) = {
+    fn open_post(&self, session: &str) -> Option<(BodyGuard, OutputSender, OutputReceiver)> {
+        let (name, output, receiver) = {
             let mut state = self.fake.state();
             let session = state.sessions.get_mut(session)?;
             let name = session.next_post();
-            if let Some(Wire::Kept(_)) = session.listener {
-                let wire = session.keep(&name);
-                let writes = Writes::Kept(session.streams.get(&name)?.read(Some(0)));
-                (name, wire, writes)
+            if let Some(OutputSender::Stored(_)) = session.listener {
+                let output = session.store_stream(&name);
+                let receiver = OutputReceiver::Stored(session.streams.get(&name)?.read(Some(0)));
+                (name, output, receiver)
             } else {
-                let (wire, writes) = Wire::new();
-                (name, wire, Writes::Queue(writes))
+                let (output, receiver) = OutputSender::new();
+                (name, output, OutputReceiver::Queue(receiver))
             }
         };
-        Some((self.fake.carry(session, &name, Kind::Post)?, wire, writes))
+        Some((self.fake.register_body(session, &name, BodyKind::Post)?, output, receiver))
     }
 
-    fn get(&self, options: &HttpOptions, headers: &HeaderMap) -> Answer {
+    fn get(&self, options: &HttpOptions, headers: &HeaderMap) -> HttpResponse {
         self.fake.count("gets");
         let last_event = headers.contains_key(LAST_EVENT).then(|| header(headers, LAST_EVENT));
         self.fake.state().seen.last_event_ids.extend(last_event.map(str::to_owned));
         if options.no_get {
-            return answer::not_allowed(ALLOWED);
+            return http_response::not_allowed(ALLOWED);
         }
         if !accepts(headers, "text/event-stream") {
             let message = "Not Acceptable: Client must accept text/event-stream";
-            return fault(StatusCode::NOT_ACCEPTABLE, -32000, message);
+            return rpc_error(StatusCode::NOT_ACCEPTABLE, -32000, message);
         }
         let id = header(headers, SESSION).to_owned();
         let not_found = || whole(StatusCode::NOT_FOUND, HTML, "Session not found".to_owned());
@@ -242,22 +250,22 @@ impl Server {
             return not_found();
         }
         let last_event = last_event.filter(|_| options.event_ids);
-        let (name, after) = match last_event.map(stream::split) {
+        let (name, after) = match last_event.map(resumable_stream::split) {
             None => (GET_STREAM, None),
             Some(Some((name, number))) if self.has_stream(&id, name) => (name, Some(number)),
-            Some(_) => return fault(StatusCode::BAD_REQUEST, -32000, "Invalid event ID"),
+            Some(_) => return rpc_error(StatusCode::BAD_REQUEST, -32000, "Invalid event ID"),
         };
-        let Some(slot) = self.fake.carry(&id, name, Kind::Get) else {
+        let Some(guard) = self.fake.register_body(&id, name, BodyKind::Get) else {
             let message = "Conflict: Only one SSE stream is allowed per session";
-            return fault(StatusCode::CONFLICT, -32000, message);
+            return rpc_error(StatusCode::CONFLICT, -32000, message);
         };
-        let writes =
+        let receiver =
             self.fake.state().sessions.get_mut(&id).map(|session| session.listen(name, after));
-        let Some(writes) = writes else { return not_found() };
+        let Some(receiver) = receiver else { return not_found() };
         if after.is_some() {
             self.fake.count("resumes");
         }
-        in_session(answer::stream(slot, writes, Format::Events), &id)
+        in_session(http_response::stream(guard, receiver, BodyFormat::Events), &id)
     }
 
     /// Returns whether a session has a stream that can be resumed.
@@ -266,10 +274,10 @@ impl Server {
         state.sessions.get(session).is_some_and(|session| session.streams.contains_key(name))
     }
 
-    fn delete(&self, headers: &HeaderMap) -> Answer {
+    fn delete(&self, headers: &HeaderMap) -> HttpResponse {
         if !headers.contains_key(SESSION) {
             let message = "Bad Request: Mcp-Session-Id header is required";
-            return fault(StatusCode::BAD_REQUEST, -32000, message);
+            return rpc_error(StatusCode::BAD_REQUEST, -32000, message);
         }
         let id = header(headers, SESSION);
         let (removed, n_remaining) = {
@@ -281,7 +289,7 @@ impl Server {
         }
         self.fake.count("deletes");
         self.fake.log("delete", "");
-        answer::json(
+        http_response::json(
             StatusCode::OK,
             &json!({
                 "message": "Session cleaned up successfully",
@@ -291,9 +299,9 @@ impl Server {
         )
     }
 
-    fn unknown_session(&self, id: &str) -> Answer {
+    fn unknown_session(&self, id: &str) -> HttpResponse {
         let sessions: Vec<String> = self.fake.state().sessions.keys().cloned().collect();
-        answer::json(
+        http_response::json(
             StatusCode::NOT_FOUND,
             &json!({
                 "error": "Session not found",
@@ -313,8 +321,8 @@ fn messages(body: &[u8]) -> Option<Vec<Message<'_>>> {
     }
 }
 
-/// Names the session in an answer.
-fn in_session(mut answer: Answer, session: &str) -> Answer {
-    answer.headers_mut().insert(SESSION, answer::value_of(session));
+/// Adds the session id to a response.
+fn in_session(mut answer: HttpResponse, session: &str) -> HttpResponse {
+    answer.headers_mut().insert(SESSION, http_response::value_of(session));
     answer
 }

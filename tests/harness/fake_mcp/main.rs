@@ -12,37 +12,37 @@
 //! requests cancelled by a closed stream.
 //!
 //! It is independent of the library under test, with its own JSON-RPC and SSE. Everything runs on
-//! one thread: requests start in the order of arrival, and an exit follows the writes before it.
+//! one thread: requests start in the order of arrival, and an exit follows all earlier output.
 //! Nothing here sleeps to enforce an order, and tests need not either: `held`, `seen` and
 //! `/control/log` can wait for a count.
 
-mod answer;
-mod body;
 mod call;
-mod caller;
-mod carrier;
 mod control;
 mod era;
 mod executions;
 mod fake;
-mod headers;
 mod http;
-mod listen;
+mod http_response;
+mod listen_requests;
 mod message;
 mod methods;
+mod mirrored_headers;
 mod modern;
+mod modern_client;
 mod notice;
+mod open_bodies;
 mod options;
+mod output;
+mod response_body;
+mod resumable_stream;
 mod server;
 mod session;
 mod sse;
 mod state;
 mod stdio;
-mod stream;
 mod tasks;
 mod tools;
-mod waiting;
-mod wire;
+mod waiting_calls;
 
 use std::io::Write as _;
 
@@ -107,7 +107,7 @@ async fn main() -> std::io::Result<()> {
     if options.ignore_term {
         ignore_signals(&fake)?;
     }
-    spoil_start(&fake, &options).await?;
+    disturb_start(&fake, &options).await?;
     match network {
         None => stdio::serve(fake).await,
         Some((transport, port)) => server::serve(fake, transport, port).await,
@@ -122,7 +122,7 @@ pub(crate) fn exit(fake: &Fake, code: i32) -> ! {
 }
 
 /// Applies the options that disturb the start.
-async fn spoil_start(fake: &Fake, options: &Options) -> std::io::Result<()> {
+async fn disturb_start(fake: &Fake, options: &Options) -> std::io::Result<()> {
     let mut stderr = tokio::io::stderr();
     let line = format!("{}\n", "e".repeat(79));
     let mut n_left = options.stderr_at_start;

@@ -66,28 +66,29 @@ impl Members {
     }
 
     /// Returns a member, or `None` if it is absent or null.
-    pub(crate) fn optional<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Fault> {
+    pub(crate) fn optional<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, RpcError> {
         let Some(text) = self.raw(name) else { return Ok(None) };
         serde_json::from_str(text)
-            .map_err(|error| Fault::invalid(format!("argument `{name}`: {error}")))
+            .map_err(|error| RpcError::invalid(format!("argument `{name}`: {error}")))
     }
 
     /// Returns a member.
-    pub(crate) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, Fault> {
-        self.optional(name)?.ok_or_else(|| Fault::invalid(format!("argument `{name}` is missing")))
+    pub(crate) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, RpcError> {
+        self.optional(name)?
+            .ok_or_else(|| RpcError::invalid(format!("argument `{name}` is missing")))
     }
 }
 
 /// A JSON-RPC error.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
     /// The JSON text of `data`.
     pub(crate) data: Option<String>,
 }
 
-impl Fault {
+impl RpcError {
     /// Returns an error without data.
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
@@ -150,6 +151,6 @@ pub(crate) fn structured(text: &str, data: &str) -> String {
 }
 
 /// Returns a tool result that has its data also as text.
-pub(crate) fn told(data: &str) -> String {
+pub(crate) fn data_result(data: &str) -> String {
     structured(data, data)
 }

@@ -8,9 +8,9 @@ use crate::{
     call::Call,
     era,
     fake::Fake,
-    listen,
-    message::{Fault, Members},
-    state::Pings,
+    listen_requests,
+    message::{Members, RpcError},
+    state::PingMode,
     tasks, tools,
 };
 
@@ -52,24 +52,24 @@ pub(crate) fn is_modern(fake: &Fake, method: &str) -> bool {
 /// Answers one request.
 pub(crate) async fn run(call: Call, method: String, params: Option<String>) {
     let params = Members::read(params.as_deref());
-    match (method.as_str(), &call.caller) {
+    match (method.as_str(), &call.client) {
         ("tools/call", _) => return tools::run(call, &params).await,
-        ("subscriptions/listen", Some(_)) => return listen::open(call, &params).await,
+        ("subscriptions/listen", Some(_)) => return listen_requests::open(call, &params).await,
         (name, _) if call.fake.options.tasks && name.starts_with("tasks/") => {
             return tasks::run(call, name, &params).await;
         }
         _ => {}
     }
     let fake = &call.fake;
-    let outcome = match (method.as_str(), &call.caller) {
+    let outcome = match (method.as_str(), &call.client) {
         ("server/discover", Some(_)) => discover(&call).await,
         ("initialize", None) => initialize(&call, &params).await,
         ("logging/setLevel", None) if fake.options.logging => {
             call.set_level(&params).map(|()| json!({}))
         }
-        ("ping", None) if !matches!(fake.state().pings, Pings::Answer) => return,
+        ("ping", None) if !matches!(fake.state().pings, PingMode::Answer) => return,
         ("ping", None) => Ok(json!({})),
-        ("tools/list", _) => page(fake, &params, "tools", tools::list(fake, call.caller.is_some())),
+        ("tools/list", _) => page(fake, &params, "tools", tools::list(fake, call.client.is_some())),
         ("resources/list", _) => page(fake, &params, "resources", resources(fake)),
         ("resources/templates/list", _) => page(fake, &params, "resourceTemplates", templates()),
         ("resources/read", _) => read(&call, &params),
@@ -79,22 +79,22 @@ pub(crate) async fn run(call: Call, method: String, params: Option<String>) {
         ("prompts/list", _) => page(fake, &params, "prompts", prompts(fake)),
         ("prompts/get", _) => prompt(&params),
         ("completion/complete", _) => complete(&params),
-        _ => Err(Fault::new(-32601, "Method not found")),
+        _ => Err(RpcError::new(-32601, "Method not found")),
     };
     match outcome {
         Ok(mut result) => {
-            if call.caller.is_some() && CACHEABLE.contains(&method.as_str()) {
+            if call.client.is_some() && CACHEABLE.contains(&method.as_str()) {
                 let is_private = method == "resources/read";
                 result["ttlMs"] = json!(fake.options.ttl);
                 result["cacheScope"] = json!(if is_private { "private" } else { "public" });
             }
             call.result(&result.to_string()).await;
         }
-        Err(fault) => call.error(&fault).await,
+        Err(error) => call.error(&error).await,
     }
 }
 
-async fn discover(call: &Call) -> Result<Value, Fault> {
+async fn discover(call: &Call) -> Result<Value, RpcError> {
     let fake = &call.fake;
     fake.count("discovers");
     fake.log("discover", "");
@@ -110,7 +110,7 @@ async fn discover(call: &Call) -> Result<Value, Fault> {
     }))
 }
 
-async fn initialize(call: &Call, params: &Members) -> Result<Value, Fault> {
+async fn initialize(call: &Call, params: &Members) -> Result<Value, RpcError> {
     let fake = &call.fake;
     let declared = params.optional("capabilities")?.unwrap_or_default();
     fake.state().seen.capabilities.push(declared);
@@ -156,14 +156,14 @@ pub(crate) fn page(
     params: &Members,
     name: &str,
     items: Vec<Value>,
-) -> Result<Value, Fault> {
+) -> Result<Value, RpcError> {
     let start = match params.optional::<String>("cursor")? {
         None => 0,
         Some(cursor) => cursor
             .strip_prefix("from-")
             .and_then(|start| start.parse().ok())
             .filter(|start| *start < items.len())
-            .ok_or_else(|| Fault::invalid(format!("unknown cursor `{cursor}`")))?,
+            .ok_or_else(|| RpcError::invalid(format!("unknown cursor `{cursor}`")))?,
     };
     let end = fake.options.page.map_or(items.len(), |n_items| (start + n_items).min(items.len()));
     let mut result = json!({ name: items[start..end] });
@@ -184,7 +184,7 @@ fn templates() -> Vec<Value> {
     vec![json!({ "uriTemplate": "fake:///item/{name}", "name": "item", "mimeType": "text/plain" })]
 }
 
-fn read(call: &Call, params: &Members) -> Result<Value, Fault> {
+fn read(call: &Call, params: &Members) -> Result<Value, RpcError> {
     let uri: String = params.required("uri")?;
     let text = match uri.strip_prefix("fake:///") {
         Some("one") => "the first",
@@ -192,8 +192,8 @@ fn read(call: &Call, params: &Members) -> Result<Value, Fault> {
         Some(path) if path.starts_with("item/") => &path["item/".len()..],
         Some(path) if path.starts_with("extra_") => path,
         _ => {
-            let code = if call.caller.is_some() { -32602 } else { -32002 };
-            return Err(Fault::new(code, format!("Resource not found: {uri}")));
+            let code = if call.client.is_some() { -32602 } else { -32002 };
+            return Err(RpcError::new(code, format!("Resource not found: {uri}")));
         }
     };
     Ok(json!({ "contents": [{ "uri": uri, "mimeType": "text/plain", "text": text }] }))
@@ -207,10 +207,10 @@ fn prompts(fake: &Fake) -> Vec<Value> {
     std::iter::once(greet).chain(added).collect()
 }
 
-fn prompt(params: &Members) -> Result<Value, Fault> {
+fn prompt(params: &Members) -> Result<Value, RpcError> {
     let name: String = params.required("name")?;
     if name != "greet" {
-        return Err(Fault::invalid(format!("Unknown prompt: {name}")));
+        return Err(RpcError::invalid(format!("Unknown prompt: {name}")));
     }
     let subject: String = Members::read(params.raw("arguments")).required("subject")?;
     let text = format!("Say hello to {subject}.");
@@ -218,7 +218,7 @@ fn prompt(params: &Members) -> Result<Value, Fault> {
     Ok(json!({ "description": "A greeting", "messages": [message] }))
 }
 
-fn complete(params: &Members) -> Result<Value, Fault> {
+fn complete(params: &Members) -> Result<Value, RpcError> {
     let prefix: String = Members::read(params.raw("argument")).required("value")?;
     let mut values = vec!["Ada", "Alan", "Grace"];
     values.retain(|value| value.starts_with(&prefix));

@@ -5,33 +5,37 @@ use std::sync::Arc;
 use hyper::{HeaderMap, StatusCode};
 
 use crate::{
-    answer::{self, Answer, fault, refuse, value_of, whole},
-    body::{Format, one_body},
-    caller::Caller,
-    era::{Era, MODERN, Probe},
+    era::{Era, MODERN, ProbeMode},
     exit,
     fake::Fake,
-    headers::VERSION,
-    message::{Fault, Message},
+    http_response::{self, HttpResponse, refuse, rpc_error, value_of, whole},
+    message::{Message, RpcError},
+    mirrored_headers::VERSION,
+    modern_client::ModernClient,
     options::HttpOptions,
+    output::{Output, OutputReceiver, OutputSender},
+    response_body::{BodyFormat, single_body},
     server::Server,
-    wire::{Wire, Write, Writes},
 };
 
 impl Fake {
     /// Receives a message of a modern pipe.
-    pub(crate) async fn receive_modern(self: &Arc<Self>, message: &Message<'_>, wire: &Wire) {
+    pub(crate) async fn receive_modern(
+        self: &Arc<Self>,
+        message: &Message<'_>,
+        output: &OutputSender,
+    ) {
         let (Some(_), Some(id)) = (&message.method, message.id) else {
-            self.receive(message, None, wire);
+            self.receive(message, None, output);
             return;
         };
-        match Caller::admit(self, message, None) {
-            Ok(caller) => {
-                self.request(message, None, Some(caller.into()), wire);
+        match ModernClient::admit(self, message, None) {
+            Ok(client) => {
+                self.request(message, None, Some(client.into()), output);
             }
             Err(refusal) => {
-                self.note(message.method.as_deref().unwrap_or_default());
-                wire.send(Write::Answer(refusal.fault.answer(id.get()))).await;
+                self.count_method(message.method.as_deref().unwrap_or_default());
+                output.send(Output::Response(refusal.error.answer(id.get()))).await;
             }
         }
         self.changed();
@@ -45,27 +49,27 @@ impl Server {
             Era::Legacy => false,
             Era::Modern => true,
             Era::Both | Era::Undecided => {
-                answer::header(headers, VERSION) == MODERN
+                http_response::header(headers, VERSION) == MODERN
                     || messages.iter().any(Message::is_modern)
             }
         }
     }
 
-    /// Treats a probe as the options say.
-    pub(crate) async fn spoil_probe(&self, messages: &[Message<'_>]) -> Option<Answer> {
+    /// Returns the response to a probe that the options set.
+    pub(crate) async fn probe_response(&self, messages: &[Message<'_>]) -> Option<HttpResponse> {
         let message = messages.first()?;
-        let probe = self.fake.spoils(message)?;
-        self.fake.note("server/discover");
+        let probe = self.fake.probe_mode(message)?;
+        self.fake.count_method("server/discover");
         match probe {
-            Probe::Silent => {
+            ProbeMode::Silent => {
                 self.draining.cancelled().await;
-                Some(fault(StatusCode::SERVICE_UNAVAILABLE, -32000, "over"))
+                Some(rpc_error(StatusCode::SERVICE_UNAVAILABLE, -32000, "over"))
             }
-            Probe::Exit => exit(&self.fake, 3),
-            Probe::Refuse(_) | Probe::Spoil => {
-                let code = if let Probe::Refuse(code) = probe { code } else { -32600 };
+            ProbeMode::Exit => exit(&self.fake, 3),
+            ProbeMode::Refuse(_) | ProbeMode::Spoil => {
+                let code = if let ProbeMode::Refuse(code) = probe { code } else { -32600 };
                 let id = message.id.map_or("null", |id| id.get());
-                Some(refuse(StatusCode::BAD_REQUEST, &Fault::new(code, "No."), id))
+                Some(refuse(StatusCode::BAD_REQUEST, &RpcError::new(code, "No."), id))
             }
         }
     }
@@ -77,10 +81,10 @@ impl Server {
         headers: &HeaderMap,
         messages: &[Message<'_>],
         is_batch: bool,
-    ) -> Answer {
+    ) -> HttpResponse {
         let (message, method, id) = match messages {
             [Message { method: Some(method), id: None, .. }] if !is_batch => {
-                self.fake.note(method);
+                self.fake.count_method(method);
                 return whole(StatusCode::ACCEPTED, "", String::new());
             }
             [message @ Message { method: Some(method), id: Some(id), .. }] if !is_batch => {
@@ -88,32 +92,32 @@ impl Server {
             }
             _ => {
                 let message = "Invalid Request: one request or notification is expected";
-                return fault(StatusCode::BAD_REQUEST, -32600, message);
+                return rpc_error(StatusCode::BAD_REQUEST, -32600, message);
             }
         };
-        let caller = match Caller::admit(&self.fake, message, Some(headers)) {
-            Ok(caller) => caller,
+        let client = match ModernClient::admit(&self.fake, message, Some(headers)) {
+            Ok(client) => client,
             Err(refusal) => {
-                self.fake.note(method);
-                return refuse(refusal.status, &refusal.fault, id);
+                self.fake.count_method(method);
+                return refuse(refusal.status, &refusal.error, id);
             }
         };
-        let (wire, writes) = Wire::new();
-        let call = self.fake.request(message, None, Some(caller.into()), &wire);
+        let (output, receiver) = OutputSender::new();
+        let call = self.fake.request(message, None, Some(client.into()), &output);
         self.fake.changed();
-        drop(wire);
-        let slot = self.fake.carry_call(call);
-        let (writes, format) = match options.json && method != "subscriptions/listen" {
+        drop(output);
+        let guard = self.fake.register_call_body(call);
+        let (receiver, format) = match options.json && method != "subscriptions/listen" {
             true => {
-                let writes = tokio::select! {
-                    writes = one_body(writes, false) => writes,
-                    () = slot.cut.cancelled() => Wire::new().1,
+                let receiver = tokio::select! {
+                    receiver = single_body(receiver, false) => receiver,
+                    () = guard.cut.cancelled() => OutputSender::new().1,
                 };
-                (writes, Format::Plain)
+                (receiver, BodyFormat::Plain)
             }
-            false => (writes, Format::Events),
+            false => (receiver, BodyFormat::Events),
         };
-        let mut answer = answer::stream(slot, Writes::Queue(writes), format);
+        let mut answer = http_response::stream(guard, OutputReceiver::Queue(receiver), format);
         answer.headers_mut().insert("x-accel-buffering", value_of("no"));
         answer
     }

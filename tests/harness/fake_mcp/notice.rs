@@ -58,6 +58,6 @@ impl Fake {
                 self.notify(&message, |_| true).await
             }
         };
-        n_sessions + self.tell_listens(notice).await
+        n_sessions + self.notify_listen_requests(notice).await
     }
 }

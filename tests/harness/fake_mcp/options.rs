@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::era::{Era, Probe};
+use crate::era::{Era, ProbeMode};
 
 /// The options of all transports.
 #[derive(Clone, Debug, Args)]
@@ -15,7 +15,7 @@ pub(crate) struct Options {
     /// Never answer `server/discover` (`silent`), refuse it (`refuse=CODE`), also refuse all later
     /// messages on a pipe (`spoil`), or exit (`exit`).
     #[arg(long, value_name = "HOW")]
-    pub(crate) probe: Option<Probe>,
+    pub(crate) probe: Option<ProbeMode>,
     /// Declare modern lists and reads as fresh for MS milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) ttl: u64,

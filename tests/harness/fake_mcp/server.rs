@@ -25,10 +25,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    answer::{self, Answer, header},
     control::{self, Control},
     exit,
     fake::Fake,
+    http_response::{self, HttpResponse, header},
     options::{HttpOptions, PortOptions, SseOptions},
 };
 
@@ -71,7 +71,7 @@ pub(crate) async fn serve(
         Transport::Sse(_) => "sse",
     };
     // Connections are never refused, unless the test wants that.
-    let door = match port.listen_after {
+    let listening = match port.listen_after {
         None => Either::Left(socket.listen(BACKLOG)?),
         Some(_) => Either::Right(socket),
     };
@@ -97,7 +97,7 @@ pub(crate) async fn serve(
     while server.port.listen_after.as_ref().is_some_and(|gate| !gate.exists()) {
         tokio::time::sleep(GATE_INTERVAL).await;
     }
-    let listener = match door {
+    let listener = match listening {
         Either::Left(listener) => listener,
         Either::Right(socket) => socket.listen(BACKLOG)?,
     };
@@ -175,16 +175,16 @@ impl Server {
         drop(orphans);
         if matches!(self.transport, Transport::Sse(_)) {
             // The answers in flight use the stream of the session.
-            self.fake.reached(|state| state.in_flight.is_empty()).await;
+            self.fake.wait_until(|state| state.in_flight.is_empty()).await;
         }
         self.fake.close(true);
-        self.fake.end_listens().await;
+        self.fake.end_listen_requests().await;
         self.connections.close();
         self.connections.wait().await;
         exit(&self.fake, 0)
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    async fn answer(&self, request: Request<Incoming>) -> HttpResponse {
         if request.uri().path().starts_with("/control/") {
             return self.answer_control(request).await;
         }
@@ -197,22 +197,22 @@ impl Server {
         }
     }
 
-    async fn answer_control(&self, request: Request<Incoming>) -> Answer {
+    async fn answer_control(&self, request: Request<Incoming>) -> HttpResponse {
         let route = request.uri().path().trim_start_matches("/control/").to_owned();
         control::answer(self, &route, request).await
     }
 
-    fn missing_header(&self, headers: &HeaderMap) -> Option<Answer> {
+    fn missing_header(&self, headers: &HeaderMap) -> Option<HttpResponse> {
         let required = self.port.require_header.as_ref()?;
         let (name, value) = required.split_once('=').unwrap_or((required, ""));
         if header(headers, name) == value {
             return None;
         }
-        let mut refusal = answer::json(
+        let mut refusal = http_response::json(
             StatusCode::UNAUTHORIZED,
             &json!({ "error": "authentication_required", "error_description": "key required" }),
         );
-        let challenge = answer::value_of("Bearer realm=\"fake\"");
+        let challenge = http_response::value_of("Bearer realm=\"fake\"");
         refusal.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         Some(refusal)
     }

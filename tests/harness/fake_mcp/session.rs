@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::Call,
-    carrier::GET_STREAM,
     fake::Fake,
-    message::{Fault, Members},
-    stream::Stream,
-    wire::{Wire, Write, Writes},
+    message::{Members, RpcError},
+    open_bodies::GET_STREAM,
+    output::{Output, OutputReceiver, OutputSender},
+    resumable_stream::ResumableStream,
 };
 
 /// The id of the only session of standard input and output.
@@ -26,12 +26,12 @@ pub(crate) struct Session {
     /// Ends the streams of the session.
     pub(crate) closed: CancellationToken,
     /// The stream for messages without a request: the GET stream, while it is open.
-    pub(crate) listener: Option<Wire>,
+    pub(crate) listener: Option<OutputSender>,
     /// The lowest level of log messages to send.
     level: Level,
     pub(crate) subscribed: BTreeSet<String>,
     /// The resumable streams, by name.
-    pub(crate) streams: BTreeMap<String, Arc<Stream>>,
+    pub(crate) streams: BTreeMap<String, Arc<ResumableStream>>,
     n_posts: u64,
 }
 
@@ -54,20 +54,20 @@ impl Session {
     /// Returns a session with resumable streams; its GET stream is stored from the start.
     pub(crate) fn resumable() -> Self {
         let mut session = Self::default();
-        session.listener = Some(session.keep(GET_STREAM));
+        session.listener = Some(session.store_stream(GET_STREAM));
         session
     }
 
     /// Returns a session whose messages all go to one stream.
-    pub(crate) fn listening(wire: Wire) -> Self {
-        Self { listener: Some(wire), ..Self::default() }
+    pub(crate) fn listening(output: OutputSender) -> Self {
+        Self { listener: Some(output), ..Self::default() }
     }
 
-    /// Returns the wire of a new resumable stream.
-    pub(crate) fn keep(&mut self, name: &str) -> Wire {
-        let (stream, feed) = Stream::new(name);
+    /// Returns the sending end of a new resumable stream.
+    pub(crate) fn store_stream(&mut self, name: &str) -> OutputSender {
+        let (stream, feed) = ResumableStream::new(name);
         self.streams.insert(name.to_owned(), stream);
-        Wire::Kept(Arc::new(feed))
+        OutputSender::Stored(Arc::new(feed))
     }
 
     /// Returns a stream name for the next POST.
@@ -77,18 +77,19 @@ impl Session {
     }
 
     /// Starts to listen to a stored stream after an event, or else to a new one.
-    pub(crate) fn listen(&mut self, name: &str, after: Option<u64>) -> Writes {
+    pub(crate) fn listen(&mut self, name: &str, after: Option<u64>) -> OutputReceiver {
         if let Some(stream) = self.streams.get(name) {
-            return Writes::Kept(stream.read(after));
+            return OutputReceiver::Stored(stream.read(after));
         }
-        let (wire, writes) = Wire::new();
-        self.listener = Some(wire);
-        Writes::Queue(writes)
+        let (output, receiver) = OutputSender::new();
+        self.listener = Some(output);
+        OutputReceiver::Queue(receiver)
     }
 
     /// Removes the listener, unless its stream is stored.
     pub(crate) fn stop_listening(&mut self) {
-        self.listener = self.listener.take().filter(|wire| matches!(wire, Wire::Kept(_)));
+        self.listener =
+            self.listener.take().filter(|output| matches!(output, OutputSender::Stored(_)));
     }
 
     /// Returns whether the client wants log messages of this level.
@@ -104,7 +105,7 @@ impl Call {
     }
 
     /// Sets the lowest level of log messages to send.
-    pub(crate) fn set_level(&self, params: &Members) -> Result<(), Fault> {
+    pub(crate) fn set_level(&self, params: &Members) -> Result<(), RpcError> {
         let level: Level = params.required("level")?;
         let mut state = self.fake.state();
         state.seen.levels.push(level);
@@ -117,7 +118,7 @@ impl Call {
     }
 
     /// Starts or ends a subscription to a resource; a URI that starts with `refuse:` fails.
-    pub(crate) fn subscribe(&self, params: &Members, is_on: bool) -> Result<(), Fault> {
+    pub(crate) fn subscribe(&self, params: &Members, is_on: bool) -> Result<(), RpcError> {
         let uri: String = params.required("uri")?;
         let mut state = self.fake.state();
         let seen = &mut state.seen;
@@ -135,7 +136,7 @@ impl Call {
         drop(state);
         self.fake.changed();
         if is_refused {
-            return Err(Fault::new(-32002, format!("Resource not found: {uri}")));
+            return Err(RpcError::new(-32002, format!("Resource not found: {uri}")));
         }
         Ok(())
     }
@@ -144,26 +145,26 @@ impl Call {
 impl Fake {
     /// Writes a message to the listeners of the sessions that want it; returns their number.
     pub(crate) async fn notify(&self, message: &str, wants: impl Fn(&Session) -> bool) -> usize {
-        let wires: Vec<Wire> = self
+        let outputs: Vec<OutputSender> = self
             .state()
             .sessions
             .values()
             .filter(|session| wants(session))
             .filter_map(|session| session.listener.clone())
             .collect();
-        for wire in &wires {
-            wire.send(Write::Aside(message.to_owned())).await;
+        for output in &outputs {
+            output.send(Output::ServerMessage(message.to_owned())).await;
         }
-        wires.len()
+        outputs.len()
     }
 
-    /// Writes a message to every listening client: the GET streams, or else `wire`.
-    pub(crate) async fn broadcast(&self, message: &str, wire: Option<&Wire>) -> usize {
+    /// Writes a message to every listening client: the GET streams, or else `output`.
+    pub(crate) async fn broadcast(&self, message: &str, output: Option<&OutputSender>) -> usize {
         let n_listeners =
-            self.notify(message, |_| true).await + self.push_to_listens(message).await;
-        match wire {
-            Some(wire) if n_listeners == 0 => {
-                wire.send(Write::Aside(message.to_owned())).await;
+            self.notify(message, |_| true).await + self.push_to_listen_requests(message).await;
+        match output {
+            Some(output) if n_listeners == 0 => {
+                output.send(Output::ServerMessage(message.to_owned())).await;
                 1
             }
             _ => n_listeners,

@@ -9,29 +9,29 @@ use serde_json::{Value, json};
 
 use crate::{
     call::Call,
-    carrier::Carrier,
     executions::Executions,
-    listen::Listen,
+    listen_requests::ListenRequest,
     message,
     notice::Notice,
+    open_bodies::OpenBody,
+    output::OutputSender,
     session::{Level, Session},
-    tasks::Job,
-    waiting::Waiting,
-    wire::Wire,
+    tasks::Task,
+    waiting_calls::WaitingCalls,
 };
 
 /// The mutable state.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    pub(crate) seen: Seen,
+    pub(crate) seen: ClientTraffic,
     /// Named counters, for `/control/log`.
     pub(crate) counts: BTreeMap<&'static str, u64>,
     pub(crate) sessions: BTreeMap<String, Session>,
-    /// The open bodies.
-    pub(crate) carriers: BTreeMap<u64, Carrier>,
-    pub(crate) n_carriers: u64,
+    /// The open response bodies.
+    pub(crate) bodies: BTreeMap<u64, OpenBody>,
+    pub(crate) n_bodies: u64,
     pub(crate) executions: Executions,
-    pub(crate) pings: Pings,
+    pub(crate) pings: PingMode,
     /// The number of tools that `flip_tools` has added.
     pub(crate) n_extra_tools: usize,
     /// The number of added prompts.
@@ -39,24 +39,24 @@ pub(crate) struct State {
     pub(crate) n_extra_resources: usize,
     /// The era of the pipe, once known.
     pub(crate) is_modern_pipe: Option<bool>,
-    /// A probe has broken the pipe.
-    pub(crate) is_spoilt: bool,
-    pub(crate) listens: Vec<Listen>,
+    /// `true` after a probe has broken the pipe.
+    pub(crate) is_broken: bool,
+    pub(crate) listen_requests: Vec<ListenRequest>,
     /// The tasks, in the order of their start.
-    pub(crate) jobs: Vec<Job>,
-    pub(crate) waiting: Waiting,
-    pub(crate) in_flight: BTreeMap<u64, InFlight>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) waiting: WaitingCalls,
+    pub(crate) in_flight: BTreeMap<u64, RequestInFlight>,
     pub(crate) n_started: u64,
-    /// The callers that wait for an answer of the client, by the id of the request.
+    /// The senders for the answers of the client, by the id of the request.
     pub(crate) asked: BTreeMap<String, oneshot::Sender<String>>,
     pub(crate) n_asked: u64,
     /// The streams of cancelled requests, which never end.
-    pub(crate) orphans: Vec<Wire>,
+    pub(crate) orphans: Vec<OutputSender>,
 }
 
 /// Everything the clients sent, in its original form.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ClientTraffic {
     pub(crate) methods: BTreeMap<String, u64>,
     pub(crate) ids: Vec<String>,
     pub(crate) tokens: Vec<String>,
@@ -67,31 +67,31 @@ pub(crate) struct Seen {
     pub(crate) n_unreadable: u64,
     /// The client capabilities of each `initialize`.
     pub(crate) capabilities: Vec<Value>,
-    /// The call of each tool that may be a task.
-    pub(crate) jobs: Vec<Value>,
+    /// The calls of the tools that may be tasks.
+    pub(crate) task_calls: Vec<Value>,
     pub(crate) levels: Vec<Level>,
     pub(crate) subscribes: Vec<String>,
     pub(crate) unsubscribes: Vec<String>,
     pub(crate) last_event_ids: Vec<String>,
 }
 
-/// The treatment of `ping`.
+/// The reaction to `ping`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Pings {
+pub(crate) enum PingMode {
     #[default]
     Answer,
     Never,
-    /// Refused with this status over HTTP; never answered on a pipe.
+    /// The ping is refused with this status over HTTP, and never answered on a pipe.
     Status(u16),
 }
 
 /// A request without an answer so far.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct RequestInFlight {
     pub(crate) session: Option<String>,
     pub(crate) id: String,
     pub(crate) cancelled: CancellationToken,
-    pub(crate) wire: Wire,
+    pub(crate) output: OutputSender,
 }
 
 impl State {
@@ -106,13 +106,13 @@ impl State {
                 "capabilities" => seen.capabilities.len(),
                 "closed" => seen.closed.len(),
                 "gone" => seen.cancelled.len() + seen.closed.len(),
-                "hearers" => self.n_hearers(),
+                "hearers" => self.n_listening(),
                 "held" => self.waiting.n_held(),
                 "in_flight" => self.in_flight.len(),
-                "jobs" => seen.jobs.len(),
+                "jobs" => seen.task_calls.len(),
                 "last_event_ids" => seen.last_event_ids.len(),
                 "levels" => seen.levels.len(),
-                "listens" => self.listens.len(),
+                "listens" => self.listen_requests.len(),
                 "meeting" => self.waiting.n_meeting(),
                 "posts_open" => self.n_open(false),
                 "sessions" => self.sessions.len(),
@@ -144,17 +144,18 @@ impl State {
 
     /// Takes the waiting calls that were cancelled.
     pub(crate) fn take_cancelled(&mut self) -> Vec<Call> {
-        let over = self.listens.extract_if(.., |listen| listen.is_over());
-        let mut taken: Vec<Call> = over.map(Listen::into_call).collect();
+        let over = self.listen_requests.extract_if(.., |listen| listen.is_over());
+        let mut taken: Vec<Call> = over.map(ListenRequest::into_call).collect();
         taken.extend(self.waiting.take_cancelled());
         taken
     }
 
     /// Returns everything seen, as the text of an object.
     pub(crate) fn summary(&self) -> String {
-        let Seen { methods, ids, tokens, cancelled, duplicates, n_unreadable, .. } = &self.seen;
+        let ClientTraffic { methods, ids, tokens, cancelled, duplicates, n_unreadable, .. } =
+            &self.seen;
         let n_initialize = methods.get("initialize").copied().unwrap_or_default();
-        let mut more = self.told().to_string();
+        let mut more = self.report().to_string();
         more.remove(0);
         format!(
             r#"{{"methods":{},"ids":{},"tokens":{},"cancelled":{},"duplicates":{},"initializes":{n_initialize},"unreadable":{n_unreadable},"in_flight":{},{more}"#,
@@ -167,8 +168,8 @@ impl State {
         )
     }
 
-    /// Returns the members common to `seen` and `/control/log`.
-    pub(crate) fn told(&self) -> Value {
+    /// Returns the members that `seen` and `/control/log` share.
+    pub(crate) fn report(&self) -> Value {
         let seen = &self.seen;
         let ids = seen.closed.iter().map(|id| serde_json::from_str(id).unwrap_or_default());
         let closed: Vec<Value> = ids.collect();
@@ -176,11 +177,11 @@ impl State {
             "asked": self.n("asked"),
             "closed": closed,
             "listened": self.n("listened"),
-            "listens": self.listens.len(),
+            "listens": self.listen_requests.len(),
             "retries": self.n("retries"),
             "capabilities": seen.capabilities,
             "executions": self.executions.counts(),
-            "jobs": seen.jobs,
+            "jobs": seen.task_calls,
             "last_event_ids": seen.last_event_ids,
             "levels": seen.levels,
             "requests": seen.methods,
@@ -194,21 +195,21 @@ impl State {
     }
 
     /// Returns the number of streams that receive list changes.
-    fn n_hearers(&self) -> usize {
+    fn n_listening(&self) -> usize {
         let listening = self.sessions.values().filter(|session| session.listener.is_some());
-        listening.count() + self.listens.len()
+        listening.count() + self.listen_requests.len()
     }
 
     /// Returns the resources with a subscription.
     fn subscribed(&self) -> BTreeSet<&String> {
         let in_sessions = self.sessions.values().flat_map(|session| &session.subscribed);
-        in_sessions.chain(self.listens.iter().flat_map(Listen::uris)).collect()
+        in_sessions.chain(self.listen_requests.iter().flat_map(ListenRequest::uris)).collect()
     }
 }
 
-impl Seen {
+impl ClientTraffic {
     /// Counts a message by its method.
-    pub(crate) fn note(&mut self, method: &str) {
+    pub(crate) fn count_method(&mut self, method: &str) {
         *self.methods.entry(method.to_owned()).or_default() += 1;
     }
 }

@@ -1,8 +1,8 @@
-//! The tools: each does something that a real server cannot be made to do.
+//! The tools: each has a behaviour that a real server cannot produce on demand.
 
+mod definitions;
+mod input_requests;
 mod notices;
-mod rounds;
-mod table;
 
 use std::{
     collections::BTreeMap,
@@ -17,94 +17,101 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, 
 
 use crate::{
     call::Call,
-    message::{self, Fault, Members, quoted},
+    message::{self, Members, RpcError, quoted},
     methods::GATE_INTERVAL,
-    state::{Pings, State},
+    output::Output,
+    state::{PingMode, State},
     tasks,
-    wire::Write,
 };
 
-pub(crate) use table::list;
+pub(crate) use definitions::list;
 
-/// The continuation of a call after its arguments are read.
-enum Next {
-    Answer(String),
+/// The outcome of a call: its result, or a wait, or the end of the process.
+enum Outcome {
+    Result(String),
     /// The result is written unchanged.
     Verbatim(String),
     Twice(String),
-    Late(String),
+    AfterCancel(String),
     Meet {
         n_calls: usize,
         value: String,
     },
     Hold(String),
-    /// This write is the last one of the process.
-    Last(Write),
+    /// The last output of the process.
+    FinalOutput(Output),
 }
 
 /// Calls a tool.
 pub(crate) async fn run(call: Call, params: &Members) {
     call.fake.count("calls");
     let arguments = Members::read(params.raw("arguments"));
-    let next = match params.required::<String>("name") {
+    let outcome = match params.required::<String>("name") {
         Ok(name) => match tasks::check(&call, &name, params) {
-            Ok(()) if name.starts_with("ask") => rounds::ask(&call, &name, params).await,
+            Ok(()) if name.starts_with("ask") => input_requests::ask(&call, &name, params).await,
             Ok(()) if tasks::is_tool(&call.fake, &name) => {
-                tasks::start(&call, &name, params).map(Next::Answer)
+                tasks::start(&call, &name, params).map(Outcome::Result)
             }
-            Ok(()) => next(&call, &name, &arguments).await,
-            Err(fault) => Err(fault),
+            Ok(()) => outcome_of(&call, &name, &arguments).await,
+            Err(error) => Err(error),
         },
-        Err(fault) => Err(fault),
+        Err(error) => Err(error),
     };
-    match next {
-        Ok(Next::Answer(result)) => call.result(&result).await,
-        Ok(Next::Verbatim(result)) => call.verbatim(&result).await,
-        Ok(Next::Twice(result)) => {
+    match outcome {
+        Ok(Outcome::Result(result)) => call.result(&result).await,
+        Ok(Outcome::Verbatim(result)) => call.verbatim(&result).await,
+        Ok(Outcome::Twice(result)) => {
             call.send(&result).await;
             call.send(&result).await;
         }
-        Ok(Next::Late(result)) => {
+        Ok(Outcome::AfterCancel(result)) => {
             call.fake.log("held", "");
             call.cancelled.cancelled().await;
             call.send(&result).await;
         }
-        Ok(Next::Meet { n_calls, value }) => call.fake.clone().meet(call, n_calls, value).await,
-        Ok(Next::Hold(key)) => call.fake.clone().hold(call, key),
-        Ok(Next::Last(write)) => call.wire.send(write).await,
-        Err(fault) => call.error(&fault).await,
+        Ok(Outcome::Meet { n_calls, value }) => call.fake.clone().meet(call, n_calls, value).await,
+        Ok(Outcome::Hold(key)) => call.fake.clone().hold(call, key),
+        Ok(Outcome::FinalOutput(item)) => call.output.send(item).await,
+        Err(error) => call.error(&error).await,
     }
 }
 
 /// Returns the client capabilities that a tool call requires; `None` for other requests.
 pub(crate) fn capabilities_of(method: &str, params: &Members) -> Option<Vec<&'static str>> {
     let name: String = params.required("name").ok().filter(|_| method == "tools/call")?;
-    rounds::capabilities(&name, &Members::read(params.raw("arguments")))
+    input_requests::capabilities(&name, &Members::read(params.raw("arguments")))
 }
 
-async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Fault> {
+async fn outcome_of(call: &Call, name: &str, arguments: &Members) -> Result<Outcome, RpcError> {
     let fake = &call.fake;
-    let answer = |data: &str| Ok(Next::Answer(message::told(data)));
+    let answer = |data: &str| Ok(Outcome::Result(message::data_result(data)));
     match name {
-        "bytes" => Ok(Next::Answer(text(&"x".repeat(arguments.required("n")?)))),
+        "bytes" => Ok(Outcome::Result(text(&"x".repeat(arguments.required("n")?)))),
         "count" | "count_idempotent" | "read_only" => count(call, arguments).await,
         "crash_at" => {
             let message = call.message(&text("this answer is cut short"));
-            Ok(Next::Last(Write::Partial { message, n_bytes: arguments.required("byte")? }))
+            Ok(Outcome::FinalOutput(Output::Partial {
+                message,
+                n_bytes: arguments.required("byte")?,
+            }))
         }
         "dial" => {
             let (to, text) = (arguments.required("to")?, arguments.required("text")?);
             let replied = dial(to, text).await;
-            let replied = replied.map_err(|error| Fault::new(-32603, format!("dial: {error}")))?;
+            let replied =
+                replied.map_err(|error| RpcError::new(-32603, format!("dial: {error}")))?;
             answer(&json!({ "replied": replied }).to_string())
         }
-        "duplicate" => Ok(Next::Twice(text("twice"))),
+        "duplicate" => Ok(Outcome::Twice(text("twice"))),
         "echo" => {
             let value: Box<RawValue> = arguments.required("value")?;
-            Ok(Next::Answer(message::structured(value.get(), &format!(r#"{{"value":{value}}}"#))))
+            Ok(Outcome::Result(message::structured(
+                value.get(),
+                &format!(r#"{{"value":{value}}}"#),
+            )))
         }
         "change" | "emit" | "end_listens" | "flip_tools" | "log" | "touch" => {
-            notices::send(call, name, arguments).await.map(Next::Answer)
+            notices::send(call, name, arguments).await.map(Outcome::Result)
         }
         "env" => {
             let name: String = arguments.required("name")?;
@@ -117,12 +124,13 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             names.sort();
             answer(&json!({ "names": names }).to_string())
         }
-        "exit" => Ok(Next::Last(Write::Exit(arguments.required("code")?))),
+        "exit" => Ok(Outcome::FinalOutput(Output::Exit(arguments.required("code")?))),
         "grandchild" => {
             let inherits = arguments.optional("inherit")?.unwrap_or(false);
             let detaches = arguments.optional("detach")?.unwrap_or(false);
             let pid = if detaches { start_daemon() } else { start_grandchild(inherits) };
-            let pid = pid.map_err(|error| Fault::new(-32603, format!("start `sleep`: {error}")))?;
+            let pid =
+                pid.map_err(|error| RpcError::new(-32603, format!("start `sleep`: {error}")))?;
             answer(&json!({ "pid": pid }).to_string())
         }
         "held" => {
@@ -131,37 +139,37 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             answer(&fake.state().waiting.held())
         }
         "hold" => match arguments.optional::<PathBuf>("gate")? {
-            None => Ok(Next::Hold(arguments.required("key")?)),
+            None => Ok(Outcome::Hold(arguments.required("key")?)),
             Some(gate) => {
                 fake.count("gated");
                 fake.log("held", "");
                 while !gate.exists() {
                     tokio::time::sleep(GATE_INTERVAL).await;
                 }
-                Ok(Next::Answer(keyed(&arguments.required::<String>("key")?)))
+                Ok(Outcome::Result(keyed(&arguments.required::<String>("key")?)))
             }
         },
-        "late" => Ok(Next::Late(keyed(&arguments.required::<String>("key")?))),
+        "late" => Ok(Outcome::AfterCancel(keyed(&arguments.required::<String>("key")?))),
         "meet" => {
             let value: Box<RawValue> = arguments.required("value")?;
-            Ok(Next::Meet { n_calls: arguments.required("n")?, value: value.get().to_owned() })
+            Ok(Outcome::Meet { n_calls: arguments.required("n")?, value: value.get().to_owned() })
         }
         "noise" => {
             let n_lines: u64 = arguments.required("lines")?;
             for number in 1..=n_lines {
                 let line = format!("noise {number}: this is not JSON");
-                call.wire.send(Write::Noise(line)).await;
+                call.output.send(Output::Noise(line)).await;
             }
             answer(&json!({ "lines": n_lines }).to_string())
         }
         "pings" => {
             let mode: String = arguments.required("mode")?;
-            let pings = if mode == "never" { Pings::Never } else { Pings::Answer };
+            let pings = if mode == "never" { PingMode::Never } else { PingMode::Answer };
             fake.state().pings = pings;
             answer(&json!({ "mode": mode }).to_string())
         }
         "progress" => progress(call, arguments).await,
-        "raw" => Ok(Next::Verbatim(arguments.required("result")?)),
+        "raw" => Ok(Outcome::Verbatim(arguments.required("result")?)),
         "read" => {
             let path: PathBuf = arguments.required("path")?;
             let read = std::fs::read(path).map(|bytes| bytes.len());
@@ -173,7 +181,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             let n_released = fake.release(&key).await;
             answer(&json!({ "key": key, "released": n_released }).to_string())
         }
-        "rpc_error" => Err(Fault {
+        "rpc_error" => Err(RpcError {
             code: arguments.required("code")?,
             message: arguments.required("message")?,
             data: arguments.raw("data").map(str::to_owned),
@@ -187,7 +195,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             wait(call, |state| counts.iter().all(|(name, least)| state.n(name) >= *least)).await;
             answer(&fake.state().summary())
         }
-        "rows" if fake.options.rich => rows(arguments).map(Next::Answer),
+        "rows" if fake.options.rich => rows(arguments).map(Outcome::Result),
         "routed" => answer(&format!(r#"{{"arguments":{}}}"#, arguments.text())),
         "stderr" => {
             let n_lines: usize = arguments.required("lines")?;
@@ -199,7 +207,7 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
         }
         "tool_error" => {
             let result = r#"{"content":[{"type":"text","text":"the tool failed"}],"isError":true}"#;
-            Ok(Next::Answer(result.to_owned()))
+            Ok(Outcome::Result(result.to_owned()))
         }
         // Everything runs on this thread, so nothing is read or answered afterwards.
         "wedge" => loop {
@@ -214,37 +222,37 @@ async fn next(call: &Call, name: &str, arguments: &Members) -> Result<Next, Faul
             if let Some(session) = &call.session {
                 identity["session"] = json!(session);
             }
-            identity["era"] = json!(if call.caller.is_some() { "modern" } else { "legacy" });
-            if let Some(caller) = &call.caller
-                && let (Value::Object(identity), Value::Object(told)) =
-                    (&mut identity, caller.told())
+            identity["era"] = json!(if call.client.is_some() { "modern" } else { "legacy" });
+            if let Some(client) = &call.client
+                && let (Value::Object(identity), Value::Object(report)) =
+                    (&mut identity, client.report())
             {
-                identity.extend(told);
+                identity.extend(report);
             }
             answer(&identity.to_string())
         }
-        _ if table::is_extra(fake, name) => answer(&json!({ "tool": name }).to_string()),
-        _ => Err(Fault::invalid(format!("Unknown tool: {name}"))),
+        _ if definitions::is_extra(fake, name) => answer(&json!({ "tool": name }).to_string()),
+        _ => Err(RpcError::invalid(format!("Unknown tool: {name}"))),
     }
 }
 
 /// Returns the rows of a table, as a structured value and as text.
-fn rows(arguments: &Members) -> Result<String, Fault> {
+fn rows(arguments: &Members) -> Result<String, RpcError> {
     let table: String = arguments.required("table")?;
     let n_rows: u64 = arguments.optional("n")?.unwrap_or(3);
     let width: usize = arguments.optional("width")?.unwrap_or(0);
     let row =
         |n| json!({ "name": format!("{table} {n}"), "size": n * 10, "more": "x".repeat(width) });
     let rows: Vec<Value> = (1..=n_rows).map(row).collect();
-    let mut told = json!({ "total": n_rows, "rows": rows });
+    let mut report = json!({ "total": n_rows, "rows": rows });
     if let Some(previous) = arguments.optional::<Value>("previous")? {
-        told["previous"] = previous;
+        report["previous"] = previous;
     }
-    Ok(message::told(&told.to_string()))
+    Ok(message::data_result(&report.to_string()))
 }
 
-/// Reports each step with the caller's token, then answers.
-async fn progress(call: &Call, arguments: &Members) -> Result<Next, Fault> {
+/// Reports each step with the client's progress token, then answers.
+async fn progress(call: &Call, arguments: &Members) -> Result<Outcome, RpcError> {
     #[derive(Deserialize)]
     #[serde(transparent)]
     struct Steps(u64);
@@ -256,14 +264,14 @@ async fn progress(call: &Call, arguments: &Members) -> Result<Next, Fault> {
     if let Some(token) = &call.progress_token {
         for step in 1..=n_steps {
             let message = quoted(&format!("call {n}, step {step}"));
-            call.wire
-                .send(Write::Aside(format!(
+            call.output
+                .send(Output::ServerMessage(format!(
                     r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{step},"total":{n_steps},"message":{message}}}}}"#
                 )))
                 .await;
         }
     }
-    Ok(Next::Answer(message::told(&json!({ "steps": n_steps, "n": n }).to_string())))
+    Ok(Outcome::Result(message::data_result(&json!({ "steps": n_steps, "n": n }).to_string())))
 }
 
 /// Sends `text` to a Unix socket or TCP address, and returns the first line of the reply, or the
@@ -287,11 +295,11 @@ async fn dial(to: String, text: String) -> std::io::Result<String> {
 }
 
 /// Counts an execution before it continues.
-async fn count(call: &Call, arguments: &Members) -> Result<Next, Fault> {
+async fn count(call: &Call, arguments: &Members) -> Result<Outcome, RpcError> {
     let key: String = arguments.required("key")?;
     let then: Option<String> = arguments.optional("then")?;
     let n = (call.fake.state().executions.add(&key))
-        .map_err(|error| Fault::new(-32603, format!("append to the state: {error}")))?;
+        .map_err(|error| RpcError::new(-32603, format!("append to the state: {error}")))?;
     call.fake.changed();
     if then.as_deref() == Some("tell_and_exit")
         && let Some(token) = &call.progress_token
@@ -299,20 +307,20 @@ async fn count(call: &Call, arguments: &Members) -> Result<Next, Fault> {
         let message = format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":1}}}}"#
         );
-        call.wire.send(Write::Aside(message)).await;
+        call.output.send(Output::ServerMessage(message)).await;
     }
     Ok(match then.as_deref() {
-        Some("hold") => Next::Hold(key),
-        Some("exit" | "tell_and_exit") => Next::Last(Write::Exit(1)),
-        Some("exit_first") if n == 1 => Next::Last(Write::Exit(1)),
-        _ => Next::Answer(message::told(&json!({ "key": key, "n": n }).to_string())),
+        Some("hold") => Outcome::Hold(key),
+        Some("exit" | "tell_and_exit") => Outcome::FinalOutput(Output::Exit(1)),
+        Some("exit_first") if n == 1 => Outcome::FinalOutput(Output::Exit(1)),
+        _ => Outcome::Result(message::data_result(&json!({ "key": key, "n": n }).to_string())),
     })
 }
 
 /// Waits until the state is reached or the call is cancelled.
 async fn wait(call: &Call, is_reached: impl Fn(&State) -> bool) {
     tokio::select! {
-        () = call.fake.reached(is_reached) => {}
+        () = call.fake.wait_until(is_reached) => {}
         () = call.cancelled.cancelled() => {}
     }
 }
@@ -350,5 +358,5 @@ fn text(text: &str) -> String {
 }
 
 fn keyed(key: &str) -> String {
-    message::told(&json!({ "key": key }).to_string())
+    message::data_result(&json!({ "key": key }).to_string())
 }

@@ -17,7 +17,7 @@ const LEVELS: usize = 40;
 const STEPS: u64 = 500_000;
 
 /// Returns a chain of definitions under `key`, each made of the next by `level`; `leaf` is last.
-fn ladder(key: &str, n: usize, leaf: Value, level: impl Fn(Value) -> Value) -> Value {
+fn reference_chain(key: &str, n: usize, leaf: Value, level: impl Fn(Value) -> Value) -> Value {
     let mut definitions = Map::new();
     for number in 0..n {
         let next = json!({ "$ref": format!("#/{key}/d{}", number + 1) });
@@ -50,7 +50,7 @@ fn timely(name: &str, schema: &Value, args: &Value) -> ArgumentVerdict {
     verdict
 }
 
-fn is_told(verdict: &ArgumentVerdict) -> bool {
+fn is_reported(verdict: &ArgumentVerdict) -> bool {
     matches!(verdict, ArgumentVerdict::Unchecked(reason) if reason.should_report())
 }
 
@@ -62,55 +62,58 @@ fn a_schema_that_doubles_with_each_level_is_left_unchecked() {
     let dependent =
         |next: Value| json!({ "dependentSchemas": { "a": { "anyOf": [next.clone(), next] } } });
     for (name, schema) in [
-        ("anyOf", ladder("$defs", LEVELS, leaf(), twice("anyOf"))),
-        ("oneOf", ladder("$defs", LEVELS, leaf(), twice("oneOf"))),
-        ("allOf", ladder("$defs", LEVELS, json!({ "type": "object" }), twice("allOf"))),
-        ("an unknown place", ladder("x-defs", LEVELS, leaf(), twice("anyOf"))),
-        ("never", ladder("$defs", LEVELS, json!(false), twice("anyOf"))),
-        ("never, elsewhere", ladder("x-defs", LEVELS, json!(false), twice("anyOf"))),
-        ("always", ladder("$defs", LEVELS, json!(true), twice("allOf"))),
-        ("empty values", ladder("x-defs", LEVELS, json!({ "enum": [] }), twice("anyOf"))),
-        ("draft 7", draft_7(ladder("definitions", LEVELS, leaf(), twice("anyOf")))),
-        ("draft 7, never", draft_7(ladder("x-defs", LEVELS, json!(false), twice("anyOf")))),
-        ("if", ladder("$defs", LEVELS, leaf(), objects)),
-        ("not", ladder("$defs", LEVELS, leaf(), negated)),
-        ("dependentSchemas", ladder("$defs", LEVELS, leaf(), dependent)),
+        ("anyOf", reference_chain("$defs", LEVELS, leaf(), twice("anyOf"))),
+        ("oneOf", reference_chain("$defs", LEVELS, leaf(), twice("oneOf"))),
+        ("allOf", reference_chain("$defs", LEVELS, json!({ "type": "object" }), twice("allOf"))),
+        ("an unknown place", reference_chain("x-defs", LEVELS, leaf(), twice("anyOf"))),
+        ("never", reference_chain("$defs", LEVELS, json!(false), twice("anyOf"))),
+        ("never, elsewhere", reference_chain("x-defs", LEVELS, json!(false), twice("anyOf"))),
+        ("always", reference_chain("$defs", LEVELS, json!(true), twice("allOf"))),
+        ("empty values", reference_chain("x-defs", LEVELS, json!({ "enum": [] }), twice("anyOf"))),
+        ("draft 7", draft_7(reference_chain("definitions", LEVELS, leaf(), twice("anyOf")))),
+        (
+            "draft 7, never",
+            draft_7(reference_chain("x-defs", LEVELS, json!(false), twice("anyOf"))),
+        ),
+        ("if", reference_chain("$defs", LEVELS, leaf(), objects)),
+        ("not", reference_chain("$defs", LEVELS, leaf(), negated)),
+        ("dependentSchemas", reference_chain("$defs", LEVELS, leaf(), dependent)),
     ] {
         let verdict = timely(name, &schema, &json!({ "a": 1 }));
-        assert!(is_told(&verdict), "{name}: {verdict:?}");
+        assert!(is_reported(&verdict), "{name}: {verdict:?}");
     }
-    let mut unevaluated = ladder("$defs", LEVELS, leaf(), twice("anyOf"));
+    let mut unevaluated = reference_chain("$defs", LEVELS, leaf(), twice("anyOf"));
     unevaluated["unevaluatedProperties"] = json!(false);
-    assert!(is_told(&timely("unevaluated", &unevaluated, &json!({ "a": 1 }))));
-    let mut unevaluated = ladder("$defs", 8, json!({ "type": "object" }), twice("anyOf"));
+    assert!(is_reported(&timely("unevaluated", &unevaluated, &json!({ "a": 1 }))));
+    let mut unevaluated = reference_chain("$defs", 8, json!({ "type": "object" }), twice("anyOf"));
     unevaluated["unevaluatedProperties"] = json!(false);
     assert!(matches!(timely("few", &unevaluated, &json!({ "a": 1 })), ArgumentVerdict::Wrong(_)));
 }
 
 #[test]
-fn a_long_way_of_references_ends() {
+fn the_check_of_a_long_reference_chain_ends() {
     let as_it_is = |next: Value| next;
     let leaf = || json!({ "type": "string" });
     let wrapped = |next: Value| json!({ "allOf": [next] });
     for (name, schema) in [
-        ("references", ladder("$defs", 3000, leaf(), as_it_is)),
-        ("references, draft 7", draft_7(ladder("definitions", 3000, leaf(), as_it_is))),
-        ("lists of one", ladder("$defs", 3000, leaf(), wrapped)),
-        ("lists of one, draft 7", draft_7(ladder("x-defs", 3000, leaf(), wrapped))),
+        ("references", reference_chain("$defs", 3000, leaf(), as_it_is)),
+        ("references, draft 7", draft_7(reference_chain("definitions", 3000, leaf(), as_it_is))),
+        ("lists of one", reference_chain("$defs", 3000, leaf(), wrapped)),
+        ("lists of one, draft 7", draft_7(reference_chain("x-defs", 3000, leaf(), wrapped))),
     ] {
         let verdict = timely(name, &schema, &json!({ "a": 1 }));
-        assert!(is_told(&verdict), "{name}: {verdict:?}");
+        assert!(is_reported(&verdict), "{name}: {verdict:?}");
     }
     let mut nested = leaf();
     for _ in 0..120 {
         nested = json!({ "not": nested });
     }
-    assert!(is_told(&timely("nested", &nested, &json!({}))));
+    assert!(is_reported(&timely("nested", &nested, &json!({}))));
 }
 
 #[test]
 fn a_reference_that_cannot_be_bounded_is_not_followed() {
-    let inner = || ladder("x", LEVELS, json!(false), twice("anyOf"));
+    let inner = || reference_chain("x", LEVELS, json!(false), twice("anyOf"));
     for (name, schema) in [
         ("in a value", json!({ "const": { "a": inner() }, "$ref": "#/const/a" })),
         ("an anchor in no part", json!({ "x": { "$anchor": "n" }, "$ref": "#n" })),
@@ -124,7 +127,7 @@ fn a_reference_that_cannot_be_bounded_is_not_followed() {
         assert!(matches!(verdict, ArgumentVerdict::Unchecked(_)), "{name}: {verdict:?}");
     }
     // A pointer may be written in other ways.
-    let encoded = ladder("x-defs", LEVELS, json!(false), |_| json!({}));
+    let encoded = reference_chain("x-defs", LEVELS, json!(false), |_| json!({}));
     let mut encoded = encoded.to_string().replace("{}", "true");
     for number in 0..LEVELS {
         let next = json!({ "$ref": format!("json-schema:///#/x%2Ddefs/d{}", number + 1) });
@@ -134,11 +137,11 @@ fn a_reference_that_cannot_be_bounded_is_not_followed() {
     }
     let schema: Value = serde_json::from_str(&encoded).expect("JSON");
     let verdict = timely("encoded", &schema, &json!({ "a": 1 }));
-    assert!(is_told(&verdict), "{verdict:?}");
+    assert!(is_reported(&verdict), "{verdict:?}");
 }
 
 #[test]
-fn schemas_that_take_long_to_be_compiled_are_given_up() {
+fn schemas_that_take_long_to_compile_are_abandoned() {
     let mut scopes = Map::new();
     for number in 0..LEVELS {
         for side in ["a", "b"] {
@@ -152,19 +155,19 @@ fn schemas_that_take_long_to_be_compiled_are_given_up() {
         scopes.insert(format!("{side}{LEVELS}"), part);
     }
     let scopes = json!({ "$defs": scopes, "$ref": "http://x/a0" });
-    assert!(is_told(&timely("dynamic scopes", &scopes, &json!({ "a": 1 }))));
+    assert!(is_reported(&timely("dynamic scopes", &scopes, &json!({ "a": 1 }))));
 
     let name = "n".repeat(100_000);
     let parts: Vec<Value> = (0..4000).map(|n| json!({ "minLength": n })).collect();
     let long = json!({ "properties": { (name): { "anyOf": parts } } });
-    assert!(is_told(&timely("long paths", &long, &json!({ "a": 1 }))));
+    assert!(is_reported(&timely("long paths", &long, &json!({ "a": 1 }))));
 
     let many: Map<String, Value> = (0..4000)
         .map(|n| (format!("p{n}"), json!({ "pattern": format!("^(a{{{n},4000}})$") })))
         .collect();
-    assert!(is_told(&timely("patterns", &json!({ "properties": many }), &json!({}))));
+    assert!(is_reported(&timely("patterns", &json!({ "properties": many }), &json!({}))));
     let nested = json!({ "pattern": "((a{100}){100}){100}" });
-    assert!(is_told(&timely("a pattern", &nested, &json!({}))));
+    assert!(is_reported(&timely("a pattern", &nested, &json!({}))));
     let looking = json!({ "pattern": "(?=a)(((a{100}){100}){100})" });
     assert!(matches!(
         timely("it looks around", &looking, &json!({})),
@@ -172,6 +175,7 @@ fn schemas_that_take_long_to_be_compiled_are_given_up() {
     ));
 }
 
+// One row for each case: a table, however long.
 #[test]
 fn arguments_that_take_long_are_left_unchecked() {
     let collide: Vec<Value> = (0..14_u32)
@@ -243,7 +247,7 @@ fn arguments_that_take_long_are_left_unchecked() {
         ),
     ] {
         let verdict = timely(name, &schema, &args);
-        assert!(is_told(&verdict), "{name}: {verdict:?}");
+        assert!(is_reported(&verdict), "{name}: {verdict:?}");
     }
 }
 
@@ -310,7 +314,7 @@ fn a_schema_that_is_slow_to_prepare_is_left_unchecked() {
 
 #[test]
 fn a_check_stops_when_its_caller_has_gone() {
-    let schema = ladder("$defs", LEVELS, json!({ "type": "string" }), twice("anyOf"));
+    let schema = reference_chain("$defs", LEVELS, json!({ "type": "string" }), twice("anyOf"));
     let gone = StopFlag::default();
     gone.store(true, std::sync::atomic::Ordering::Relaxed);
     let validators = SchemaCache::default();
@@ -379,7 +383,7 @@ fn value() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn the_verdict_is_that_of_the_schema_as_it_was_written(
+    fn the_verdict_equals_that_of_the_unprepared_schema(
         part in ordinary(), args in value(), is_old in any::<bool>(),
     ) {
         let mut schema = json!({ "$defs": { "leaf": { "type": "string" } }, "allOf": [part] });
@@ -396,7 +400,7 @@ proptest! {
     }
 
     #[test]
-    fn no_check_spends_more_than_it_has(
+    fn a_check_never_exceeds_its_step_budget(
         part in ordinary(), args in value(), steps in 0..400_u64,
     ) {
         let schema = json!({ "$defs": { "leaf": { "type": "string" } }, "allOf": [part] });

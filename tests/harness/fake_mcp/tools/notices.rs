@@ -4,33 +4,33 @@ use serde_json::json;
 
 use crate::{
     call::Call,
-    message::{self, Fault, Members},
+    message::{self, Members, RpcError},
     notice::Notice,
+    output::Output,
     session::Level,
-    wire::Write,
 };
 
 /// Sends the notification and returns the result of the tool.
-pub(super) async fn send(call: &Call, name: &str, arguments: &Members) -> Result<String, Fault> {
+pub(super) async fn send(call: &Call, name: &str, arguments: &Members) -> Result<String, RpcError> {
     let fake = &call.fake;
-    let told = match name {
+    let report = match name {
         "emit" => {
             let message: String = arguments.required("message")?;
-            json!({ "listeners": fake.broadcast(&message, Some(&call.wire)).await })
+            json!({ "listeners": fake.broadcast(&message, Some(&call.output)).await })
         }
         "change" => {
             let name: String = arguments.required("list")?;
             let list = Notice::of_list(&name);
-            let list = list.ok_or_else(|| Fault::invalid(format!("unknown list `{name}`")))?;
+            let list = list.ok_or_else(|| RpcError::invalid(format!("unknown list `{name}`")))?;
             let added = fake.state().extend(&list);
             json!({ "added": added, "sent": fake.announce(&list).await })
         }
-        "end_listens" => json!({ "ended": fake.end_listens().await }),
+        "end_listens" => json!({ "ended": fake.end_listen_requests().await }),
         "flip_tools" => {
             let added = fake.state().flip();
             let n_told = fake.announce(&Notice::Tools).await;
-            if n_told == 0 && call.caller.is_none() {
-                call.wire.send(Write::Aside(Notice::Tools.message(None))).await;
+            if n_told == 0 && call.client.is_none() {
+                call.output.send(Output::ServerMessage(Notice::Tools.message(None))).await;
             }
             json!({ "added": added })
         }
@@ -40,20 +40,20 @@ pub(super) async fn send(call: &Call, name: &str, arguments: &Members) -> Result
             json!({ "sent": fake.announce(&Notice::Updated(uri)).await })
         }
     };
-    Ok(message::told(&told.to_string()))
+    Ok(message::data_result(&report.to_string()))
 }
 
 /// Sends a log message and returns the number of streams.
-async fn log(call: &Call, arguments: &Members) -> Result<usize, Fault> {
+async fn log(call: &Call, arguments: &Members) -> Result<usize, RpcError> {
     let level: Level = arguments.required("level")?;
     let data = arguments.raw("data").unwrap_or("null");
     let params = format!(r#"{{"level":{},"logger":"fake","data":{data}}}"#, json!(level));
     let message = notification("message", &params);
-    if let Some(caller) = &call.caller {
+    if let Some(client) = &call.client {
         // A modern log message uses only the stream of its call, and only on request.
-        let wants = caller.wants(level);
+        let wants = client.wants(level);
         if wants {
-            call.wire.send(Write::Aside(message)).await;
+            call.output.send(Output::ServerMessage(message)).await;
         }
         return Ok(usize::from(wants));
     }
@@ -65,7 +65,7 @@ async fn log(call: &Call, arguments: &Members) -> Result<usize, Fault> {
         state.sessions.get(call.session_id()).is_some_and(|session| session.wants(level))
     };
     if wants {
-        call.wire.send(Write::Aside(message)).await;
+        call.output.send(Output::ServerMessage(message)).await;
     }
     Ok(usize::from(wants))
 }

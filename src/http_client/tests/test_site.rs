@@ -1,0 +1,151 @@
+//! A web API for tests, which answers as the test says and records its requests.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http_body_util::{BodyExt as _, Full};
+use hyper::{
+    HeaderMap, Request, Response, Uri, body::Incoming, header, server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::http_client::OwnedTasks;
+
+/// A received request.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedRequest {
+    /// The method and target: `POST /path?query`.
+    pub(crate) line: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl RecordedRequest {
+    /// Returns a header, or an empty text.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Returns its body as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+}
+
+type Respond = dyn Fn(RecordedRequest) -> BoxFuture<'static, Response<Full<Bytes>>> + Send + Sync;
+
+/// A web API on its own port.
+pub(crate) struct TestSite {
+    port: u16,
+    scheme: &'static str,
+    state: Arc<State>,
+    _tasks: OwnedTasks,
+}
+
+struct State {
+    received: Mutex<Vec<RecordedRequest>>,
+    n_connections: AtomicUsize,
+    respond: Box<Respond>,
+}
+
+impl TestSite {
+    /// Opens a site that answers as `respond` says.
+    pub(crate) async fn open<F>(
+        respond: impl Fn(RecordedRequest) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+    {
+        Self::open_with(None, respond).await
+    }
+
+    /// Opens a site that speaks TLS if `tls` is given.
+    pub(crate) async fn open_with<F>(
+        tls: Option<TlsAcceptor>,
+        respond: impl Fn(RecordedRequest) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let state = Arc::new(State {
+            received: Mutex::default(),
+            n_connections: AtomicUsize::new(0),
+            respond: Box::new(move |recorded| Box::pin(respond(recorded))),
+        });
+        let tasks = OwnedTasks::default();
+        let (serving, spawner) = (Arc::clone(&state), tasks.spawner());
+        tasks.spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                serving.n_connections.fetch_add(1, Ordering::Relaxed);
+                let (state, tls) = (Arc::clone(&serving), tls.clone());
+                let connection = async move {
+                    match tls {
+                        None => serve(state, stream).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(state, stream).await;
+                            }
+                        }
+                    }
+                };
+                hyper::rt::Executor::execute(&spawner, connection);
+            }
+        });
+        Self { port, scheme, state, _tasks: tasks }
+    }
+
+    /// Returns the URL of `target` on the site.
+    pub(crate) fn url(&self, target: &str) -> Uri {
+        format!("{}://localhost:{}{target}", self.scheme, self.port).parse().expect("a URL")
+    }
+
+    /// Returns all requests so far.
+    pub(crate) fn recorded(&self) -> Vec<RecordedRequest> {
+        self.state.received.lock().expect("no test panics with it").clone()
+    }
+
+    /// Returns the number of connections so far.
+    pub(crate) fn n_connections(&self) -> usize {
+        self.state.n_connections.load(Ordering::Relaxed)
+    }
+}
+
+async fn serve(state: Arc<State>, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let state = Arc::clone(&state);
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            let line = format!("{} {}", head.method, head.uri);
+            let recorded = RecordedRequest { line, headers: head.headers, body };
+            state.received.lock().expect("no test panics with it").push(recorded.clone());
+            Ok::<_, Infallible>((state.respond)(recorded).await)
+        }
+    });
+    let _hung_up = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// Returns a response with a status and a JSON body.
+pub(crate) fn page(status: u16, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(body.into()))
+        .expect("a response")
+}

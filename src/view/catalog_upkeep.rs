@@ -1,0 +1,68 @@
+//! The upkeep of the catalog, which reads lists within the time limits of requests.
+
+use std::sync::Arc;
+
+use tokio::{sync::mpsc, time};
+use tokio_util::sync::CancellationToken;
+
+use super::Views;
+use crate::{
+    config::{defaults, diff::ServerDiff},
+    connection::Announcement,
+    server_name::ServerName,
+};
+
+impl Views {
+    /// Forwards server notifications until `stop`, as `Catalog::run_announcements` does.
+    ///
+    /// # Cancel safety
+    ///
+    /// Messages in the queue are lost.
+    pub async fn run_announcements(
+        self: Arc<Self>,
+        announced: mpsc::Receiver<Announcement>,
+        stop: CancellationToken,
+    ) {
+        self.catalog.run_announcements(announced, || self.limits(), stop).await;
+    }
+
+    /// Reads the cached lists of the declared servers. Cancel safe: the reads continue, and the
+    /// catalog gets their lists.
+    pub async fn restore_catalog(&self) {
+        self.catalog.restore().await;
+        let era_of = |server: &ServerName| Some(self.catalog.profile(server)?.era());
+        self.pool.remember_eras(era_of);
+    }
+
+    /// Keeps the catalog and the disk cache current until `stop`. Then waits for reads in progress,
+    /// at most [`defaults::LAST_READS_TIMEOUT`], and writes their results.
+    ///
+    /// # Cancel safety
+    ///
+    /// The last changes may be missing on the disk.
+    pub async fn keep_catalog(self: Arc<Self>, stop: CancellationToken) {
+        let following = async {
+            let deadline = async {
+                stop.cancelled().await;
+                time::sleep(defaults::LAST_READS_TIMEOUT).await;
+            };
+            tokio::select! {
+                () = self.catalog.follow(|| self.limits(), stop.clone()) => {}
+                () = deadline => {}
+            }
+        };
+        tokio::join!(following, self.catalog.run_persister(stop.clone()));
+        self.catalog.save().await;
+    }
+
+    /// Primes servers until `stop`, as `Catalog::prime` does. Cancel safe: a connection attempt in
+    /// progress continues.
+    pub async fn prime_catalog(self: Arc<Self>, stop: CancellationToken) {
+        self.catalog.prime(|| self.limits(), stop).await;
+    }
+
+    /// Notifies clients of the servers that a reload added, removed or changed.
+    pub fn replaced(&self, diff: &ServerDiff) {
+        self.catalog.replaced(diff);
+    }
+}
