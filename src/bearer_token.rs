@@ -32,7 +32,7 @@ pub enum TokenError {
     Reference(#[source] SecretError),
     /// The token is short enough to be guessed.
     #[error(
-        "`{location}`, the token of clients, has {n_bytes} characters and needs at least {}",
+        "the client token `{location}` has {n_bytes} characters and needs at least {}",
         defaults::TOKEN_BYTES_MIN
     )]
     TooShort {
@@ -42,16 +42,13 @@ pub enum TokenError {
         n_bytes: usize,
     },
     /// The token is longer than a client could send.
-    #[error(
-        "`{location}`, the token of clients, has more than {} characters",
-        defaults::TOKEN_BYTES_MAX
-    )]
+    #[error("the client token `{location}` has more than {} characters", defaults::TOKEN_BYTES_MAX)]
     TooLong {
         /// The location of the token.
         location: TokenLocation,
     },
     /// The token has a character that no client could send.
-    #[error("`{location}`, the token of clients, has a character that is not printable ASCII")]
+    #[error("the client token `{location}` has a character that is not printable ASCII")]
     Unprintable {
         /// The location of the token.
         location: TokenLocation,
@@ -175,7 +172,7 @@ mod tests {
         for (content, expected) in [
             (
                 &b"hunter2"[..],
-                "`credential:t`, the token of clients, has 7 characters and needs at least 16",
+                "the client token `credential:t` has 7 characters and needs at least 16",
             ),
             (b"", "has 0 characters"),
             (b"hunter2 hunter2 hunter2", "has a character that is not printable"),

@@ -41,7 +41,7 @@ pub type StopFlag = Arc<AtomicBool>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {
     /// Too many jobs wait, and this one belongs to the account with the most.
-    #[error("too many computations wait already")]
+    #[error("too many computations are waiting")]
     Full,
     /// The job panicked, which is a bug.
     #[error("the computation crashed")]

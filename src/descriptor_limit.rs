@@ -15,10 +15,10 @@ pub fn raise_limit() {
     let inherited = *INHERITED.get_or_init(|| getrlimit(Resource::Nofile));
     let (from, to) = (inherited.current, inherited.maximum);
     match setrlimit(Resource::Nofile, Rlimit { current: to, ..inherited }) {
-        Ok(()) => tracing::debug!(from, to, "limit of descriptors raised from {from:?} to {to:?}"),
+        Ok(()) => tracing::debug!(from, to, "limit on descriptors raised from {from:?} to {to:?}"),
         Err(error) => tracing::warn!(
             %error,
-            "limit of descriptors stays at {from:?}, so metamcp serves fewer clients at a time: {error}"
+            "limit on descriptors stays at {from:?}, so metamcp serves fewer clients at a time: {error}"
         ),
     }
 }
@@ -31,7 +31,7 @@ pub fn restore(pid: Pid) {
     {
         // The process has ended, or belongs to another user by now.
         let pid = pid.as_raw_nonzero();
-        tracing::debug!(%error, pid, "child {pid} keeps the raised limit of descriptors: {error}");
+        tracing::debug!(%error, pid, "child {pid} keeps the raised limit on descriptors: {error}");
     }
 }
 

@@ -25,7 +25,7 @@ pub enum FileReadError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The file is a link, not regular, of another user, or writable for others.
-    #[error("it is not a regular file, or another user owns it or can write it")]
+    #[error("it is not a regular file, or another user owns it or can write to it")]
     NotOurs,
     /// The file is too large.
     #[error("it has more than {0} bytes")]

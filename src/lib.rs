@@ -24,7 +24,7 @@
 //! 2. [`view`] finds the server by the prefix, and renames the tool to `log`.
 //! 3. [`call::Exchange`] asks the server's [`pool::BreakerGate`], and takes a
 //!    [`pool::ConnectionLease`] from the [`pool::ServerSlot`]: shared, exclusive or per session, as
-//!    the server's `sharing` says. Without a connection, one attempt connects for all who wait.
+//!    the server's `sharing` says. Without a connection, one attempt serves all waiting requests.
 //! 4. [`connection::Connection::call`] replaces request id and progress token by unique ones and
 //!    hands the message to the link: a pipe to a [`child`], or a POST in the pinned session.
 //! 5. The reader of the link finds the waiter by the id of the answer, restores the client's id byte
@@ -38,7 +38,7 @@
 //! | noun | meaning |
 //! |---|---|
 //! | account | the user or token that capacity is shared between; its members are sessions and connections |
-//! | admission | the decision who gets one of `pool.size` permits, and which idle connection is evicted for it |
+//! | admission | the decision which request gets one of `pool.size` permits, and which idle connection is evicted for it |
 //! | alias | the name of a tool whose `SERVER__NAME` is too long for clients |
 //! | breaker | the state that keeps requests from a server that failed repeatedly |
 //! | catalog | the lists of all servers, in memory and on disk, also of servers without a connection |
@@ -94,18 +94,18 @@
 //! | [`search`] | the search over tools: words, synonyms, vectors and patterns |
 //! | [`config`] | the TOML file, its defaults and its diagnostics |
 //! | [`memory_budget`] | the memory that messages may take, over all clients together |
-//! | [`body`] | HTTP bodies, in and out |
+//! | [`http_body`] | HTTP bodies, in and out |
 //! | [`resident_memory`] | resident memory that the process returns to the system |
 //! | [`fair_share`] | fair shares: queues for permits, and evictable permits |
 //! | [`redact`] | foreign text made safe to show: no secrets, no control characters |
 //! | [`compute_pool`] | computations beside the event loops, in turn for each account |
 //! | [`import`] | the configurations of other clients, converted to that of metamcp |
 //! | [`systemd`] | inherited sockets, notifications, capabilities, the service's own unit |
-//! | [`telemetry`] | logs, and marks that the event loops are alive |
+//! | [`telemetry`] | logs, and the liveness of the event loops |
 //! | [`accept_loop`] | the accept loop, with a permit for each connection |
 //! | [`tls`] | the certificate of the service |
 //! | [`bearer_token`] | the token that clients must send |
-//! | [`child`] | stdio servers: launch, supervision, termination |
+//! | [`child`] | stdio servers: child processes and systemd units |
 //! | [`fault_class`] | kinds of failures, and which of them the breaker counts |
 //! | [`breaker`] | the circuit breaker of a server |
 //! | [`http_client`] | a client of JSON APIs over HTTP |
@@ -116,8 +116,8 @@
 //! | [`session`] | the state of clients between requests |
 //! | [`catalog`] | the lists of all servers, also without a connection |
 //! | [`provision`] | servers that start when a client asks for what they do |
-//! | [`meta`] | the meta tools: definitions, arguments, checks, errors |
-//! | [`view`] | the views: merged, one server, meta tools |
+//! | [`meta`] | the meta-tools: definitions, arguments, checks, errors |
+//! | [`view`] | the views: merged, one server, meta-tools |
 //! | [`status`] | the state of the service, for systemd, probes and operators |
 //! | [`typegen`] | TypeScript declarations of tools |
 //! | [`task`] | calls that continue without their callers |
@@ -141,25 +141,25 @@
 //! - One request starts its server twice at most.
 //! - No message deeper than [`protocol::nesting_depth::DEPTH_MAX`] levels passes.
 //! - There are never more connections than permits, including those that open or close.
-//! - A type tells the kind of a failure, never a text ([`fault_class`]). An answer is no failure.
+//! - The kind of a failure is a type, never a text ([`fault_class`]). An answer is no failure.
 //! - Every queue, body, cache, wait, retry and computation has a named bound, in
 //!   [`config::defaults`] unless only one file uses it. At a bound, the largest holder makes room.
 //! - Memory that another party sizes counts against one [`memory_budget`].
 //! - Work that a stranger sizes and that can exceed 1 ms runs in the [`compute_pool`].
 //! - A slow or hostile client loses its own request or stream, and delays no other client.
-//! - Only `ingress` chooses an HTTP status. Only the token's owner is served where one is set.
-//! - The kernel tells who asks on the control socket and on loopback ([`peer_process`]); a server that
-//!   metamcp started is refused what belongs to the operator.
+//! - Only `ingress` chooses an HTTP status.
+//! - Where a token is set, only clients that send it are served.
+//! - The kernel identifies the caller on the control socket and on loopback ([`peer_process`]).
+//!   Methods for operators are refused to a server that metamcp started.
 //! - Snapshots and indexes are immutable. What the disk says is checked as if a server had sent it.
 //! - Nothing that a client sends is run, and no undeclared server is started.
 //! - No secret is printed: literals of `env` and `headers`, tokens and private keys are redacted.
 //! - No lock is held across an await. Every task has an owner that waits for it.
-//! - `READY=1` follows the start of the accept loops; the watchdog is fed while all loops turn.
+//! - `READY=1` follows the start of the accept loops. The watchdog is fed while all event loops turn.
 
 pub mod accept_loop;
 pub mod backoff;
 pub mod bearer_token;
-pub mod body;
 pub mod breaker;
 pub mod bridge;
 pub mod call;
@@ -181,6 +181,7 @@ pub mod error_report;
 pub mod fair_share;
 pub mod fault_class;
 pub mod files;
+pub mod http_body;
 pub mod http_client;
 pub mod import;
 pub mod ingress;

@@ -1,4 +1,4 @@
-//! Names that are checked against a grammar on creation.
+//! The names of servers, checked against a grammar on creation.
 //!
 //! This module is independent of configuration and transport.
 

@@ -6,7 +6,7 @@ use std::{fs, panic, path::Path};
 mod targets;
 
 #[test]
-fn whatever_is_in_the_corpus_is_parsed_as_it_must_be() {
+fn each_corpus_file_passes_the_invariants_of_its_parser() {
     let corpus = Path::new("tests/fuzz/corpus");
     for (name, target) in targets::ALL {
         let files =

@@ -52,7 +52,7 @@ fn endpoint() -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/v1/embeddings", listener.local_addr().expect("bound"));
     let answering = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody comes");
+        let (mut stream, _) = listener.accept().expect("a client connects");
         let mut request = String::new();
         // The request is small, but may still arrive in several chunks.
         while !request.ends_with('}') {
@@ -72,8 +72,8 @@ fn endpoint() -> (String, JoinHandle<String>) {
 
 #[test]
 fn no_key_and_no_proxy_of_the_environment_is_used() {
-    let nobody = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let proxy = format!("http://{}", nobody.local_addr().expect("bound"));
+    let unused = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let proxy = format!("http://{}", unused.local_addr().expect("bound"));
     let (url, answering) = endpoint();
     let variables = [
         ("OPENAI_API_KEY", "sk-ambient"),
@@ -88,8 +88,8 @@ fn no_key_and_no_proxy_of_the_environment_is_used() {
     let request = answering.join().expect("it was asked").to_ascii_lowercase();
     assert!(request.starts_with("post /v1/embeddings http/1.1\r\n"), "{request}");
     assert!(!request.contains("authorization") && !request.contains("ambient"), "{request}");
-    nobody.set_nonblocking(true).expect("it takes the mode");
-    assert!(nobody.accept().is_err(), "nobody asks the proxy");
+    unused.set_nonblocking(true).expect("it takes the mode");
+    assert!(unused.accept().is_err(), "no request reaches the proxy");
 }
 
 #[tokio::test]

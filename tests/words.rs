@@ -37,6 +37,15 @@ const FORBIDDEN_OPENINGS: [&str; 12] = [
 /// Words that no comment contains: they hide the actor.
 const FORBIDDEN_WORDS: [&str; 4] = ["nobody", "somebody", "whoever", "whomever"];
 
+/// Words that no test name begins with: a test name is a sentence about an actor.
+const FORBIDDEN_TEST_OPENINGS: [&str; 12] = [
+    "it", "what", "whatever", "who", "whoever", "whose", "which", "how", "of", "that", "where",
+    "whether",
+];
+
+/// The list of stop words, which are data.
+const STOP_WORDS: &str = "src/search/stemmer.rs";
+
 /// Adds the Rust files below `path`.
 fn add_files(path: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(path).expect("the tests run in the package's directory") {
@@ -143,6 +152,46 @@ fn comments_open_plainly_and_cite_only_what_a_reader_can_open() {
 }
 
 #[test]
+fn messages_name_the_actor() {
+    let mut wrong = Vec::new();
+    for (path, text) in texts(&["src"]) {
+        for (index, line) in text.lines().enumerate().filter(|_| path != Path::new(STOP_WORDS)) {
+            if let Some(word) = FORBIDDEN_WORDS.iter().find(|word| has_word(line, word)) {
+                wrong.push(format!("{}:{}: says `{word}`", path.display(), index + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Returns the names of the functions that a file marks as tests.
+fn test_names(text: &str) -> impl Iterator<Item = &str> {
+    let marks = ["#[test]", "#[tokio::test"];
+    marks.into_iter().flat_map(|mark| text.split(mark).skip(1)).filter_map(|rest| {
+        let (_, function) = rest.split_once("fn ")?;
+        function.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+    })
+}
+
+#[test]
+fn names_of_tests_are_sentences_about_an_actor() {
+    let (mut n_tests, mut wrong) = (0, Vec::new());
+    for (path, text) in texts(&["src", "tests"]) {
+        for name in test_names(&text) {
+            n_tests += 1;
+            let opening = name.split('_').next().unwrap_or_default();
+            if FORBIDDEN_TEST_OPENINGS.contains(&opening)
+                || name.split('_').any(|word| FORBIDDEN_WORDS.contains(&word))
+            {
+                wrong.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(n_tests > 1000, "{n_tests} tests found");
+    assert!(wrong.is_empty(), "{} names: {wrong:#?}", wrong.len());
+}
+
+#[test]
 fn a_comment_that_breaks_a_rule_is_found() {
     for (comment, is_opening) in [
         ("What a server says.", true),
@@ -162,4 +211,6 @@ fn a_comment_that_breaks_a_rule_is_found() {
     }
     assert_eq!(public_type("    pub(super) struct TermWeight<'a> {"), Some("TermWeight"));
     assert_eq!(public_type("pub fn type_of() {"), None);
+    let tests = "#[test]\nfn a() {}\n#[tokio::test(start_paused = true)]\nasync fn b_c() {}";
+    assert!(["a", "b_c"].iter().all(|name| test_names(tests).any(|found| found == *name)));
 }

@@ -150,7 +150,7 @@ fn a_probe_without_an_outcome_is_replaced_after_a_cooldown() {
     assert_eq!(breaker.admit(client(1), at(59)), Err(at(1)));
     let next = breaker.admit(client(1), at(60)).expect("the next probe");
     breaker.cancelled(&late, at(61));
-    assert_eq!(state(&breaker), BreakerState::Probe, "the late probe does not decide any more");
+    assert_eq!(state(&breaker), BreakerState::Probe, "the late probe no longer decides");
     // A late success counts although it took longer than the cooldown.
     assert_eq!(breaker.succeeded(&late, at(0)), BreakerChange::Normal);
     assert_eq!(breaker.succeeded(&next, at(0)), BreakerChange::Nothing);

@@ -33,7 +33,7 @@ use crate::{
     unsent_messages::UnsentMessages,
 };
 
-mod service;
+mod service_messages;
 
 /// The prefix of the ids of the bridge's own requests, JSON text.
 const OWN_ID_PREFIX: &str = "\"metamcp-stdio-";

@@ -105,7 +105,7 @@ pub enum CallError {
         error: SlotError,
     },
     /// The request has no counterpart in the era of the server.
-    #[error("server `{server}` did not get the request")]
+    #[error("server `{server}` did not receive the request")]
     Untranslatable {
         /// The server.
         server: ServerName,

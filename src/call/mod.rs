@@ -238,7 +238,7 @@ impl Exchange {
         let class = self.classify(&error);
         if let Some(successor) = self.successor(&error, class) {
             let name = self.slot.name();
-            tracing::debug!(mcp_server = %name, "request for server `{name}` follows its reload");
+            tracing::debug!(mcp_server = %name, "request continues on the reloaded server `{name}`");
             // The old server's outcome says nothing about the new one.
             self.permit = None;
             self.slot = successor;

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Listing,
-    digest::CatalogDigest,
+    definition_hash::CatalogDigest,
     server_lists::{KnownLists, LISTS},
 };
 use crate::{

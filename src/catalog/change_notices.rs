@@ -146,7 +146,7 @@ impl Catalog {
             // The reader of a changed list sends the notice, unless clients have seen that list.
             Ok(Ok(listing)) => return entry.show(&listing),
             Ok(Err(error)) => chain(&*error),
-            Err(_) => "not there in time".to_owned(),
+            Err(_) => "the list did not arrive in time".to_owned(),
         };
         let (server, method) = (slot.name(), list.method());
         tracing::debug!(

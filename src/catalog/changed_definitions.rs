@@ -41,7 +41,7 @@ pub(super) fn log_changes(server: &ServerName, list: &str, old: &Listing, new: &
         let members = redact::cut(&members, defaults::QUOTE_BYTES_MAX);
         tracing::warn!(
             mcp_server = %server, mcp_list = list, key, members,
-            "definition changed: `{key}` of server `{server}` has other {members}"
+            "definition changed: {key:?} of server `{server}` has other {members}"
         );
     }
     if n_more > 0 {

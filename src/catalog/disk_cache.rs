@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     cache_format::{self, CacheFileError},
-    digest::CatalogDigest,
+    definition_hash::CatalogDigest,
     server_lists::{KnownLists, LISTS},
 };
 use crate::{

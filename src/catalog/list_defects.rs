@@ -85,7 +85,7 @@ impl CatalogFindings {
             }
             tracing::warn!(
                 mcp_server = %server, mcp_list = name, item, reason,
-                "item quarantined: `{item}` in `{name}` of server `{server}`: {reason}"
+                "item quarantined: {item:?} in `{name}` of server `{server}`: {reason}"
             );
             quarantined.insert(key, reason);
         }
@@ -102,7 +102,7 @@ impl CatalogFindings {
             let NameCollision { list, item, server, left_out, .. } = &collision;
             tracing::warn!(
                 mcp_list = list, item, mcp_server = %server, left_out = %left_out,
-                "item left out: `{item}` of server `{left_out}`, because server `{server}` has an item of the same name"
+                "item left out: {item:?} of server `{left_out}`, because server `{server}` has an item of the same name"
             );
             collisions.insert(collision);
         }

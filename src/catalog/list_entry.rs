@@ -127,7 +127,7 @@ impl ListEntry {
     }
 
     /// Records that clients miss this list and must be notified of it, or returns it if it has just
-    /// arrived. `has_waited` means that the caller waited for it in vain.
+    /// arrived. `has_waited` means that the list did not come in time.
     pub(super) fn note_omitted(
         &self,
         slot: &ServerSlot,

@@ -1,6 +1,6 @@
 //! The time that the merged list waits for one server. Pure: no clock.
 //!
-//! A list must not wait repeatedly for a server that was waited for in vain. When such a server
+//! A list must not wait repeatedly for a server that did not answer in time. When such a server
 //! connects, clients are notified to read the lists again.
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) enum ServerReadiness {
     Failed,
     /// The server has a connection.
     Live {
-        /// An earlier caller waited for the list in vain.
+        /// An earlier caller did not get the list in time.
         is_slow: bool,
     },
 }

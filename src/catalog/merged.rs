@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt as _, future::join_all};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Catalog, Listing, digest::CatalogDigest, list_entry::ListEntry, snapshot::about};
+use super::{
+    Catalog, Listing, definition_hash::CatalogDigest, list_entry::ListEntry, snapshot::about,
+};
 use crate::{
     breaker,
     call::CallError,
@@ -257,5 +259,5 @@ fn log_omitted(server: &ServerName, method: &str, reason: &str, is_first: bool) 
 /// Returns why a list is late: the server's last error, if it has no connection and had one.
 fn late(slot: &ServerSlot, owner: Option<&SessionOwner>) -> String {
     let last_error = slot.live(owner).is_none().then(|| slot.status().last_error).flatten();
-    last_error.unwrap_or_else(|| "not there in time".to_owned())
+    last_error.unwrap_or_else(|| "the list did not arrive in time".to_owned())
 }

@@ -27,7 +27,9 @@ impl Catalog {
         self.store.mark_unread(self.pool.slots().keys().cloned());
         let reading = self.do_chores(Some(Instant::now()));
         if time::timeout(defaults::CACHE_READ_TIMEOUT, reading).await.is_err() {
-            tracing::warn!("cached lists are late: the service starts without them");
+            tracing::warn!(
+                "reading the cached lists takes too long: the service starts without them"
+            );
         }
         self.publisher.renew();
     }

@@ -12,7 +12,7 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Catalog, digest::CatalogDigest, refresh::DueRefresh, server_lists::LISTS};
+use super::{Catalog, definition_hash::CatalogDigest, refresh::DueRefresh, server_lists::LISTS};
 use crate::{
     breaker,
     config::{self, defaults},

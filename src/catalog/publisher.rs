@@ -59,7 +59,9 @@ impl SnapshotPublisher {
             _ => defaults::SNAPSHOT_TIMEOUT,
         };
         if timeout(wait, made).await.is_err() {
-            tracing::warn!("snapshot of the catalog is late: the last one is used");
+            tracing::warn!(
+                "the new catalog snapshot takes too long: metamcp uses the previous one"
+            );
         }
         let current = self.current.load_full();
         if current.vectors != self.embedded.load().version() {
@@ -93,7 +95,7 @@ impl SnapshotPublisher {
                 code,
                 error,
                 hint,
-                "no embedding model: searches run without it: {error}"
+                "cannot use the embedding model, so searches run without it: {error}"
             );
             None
         });
@@ -127,7 +129,7 @@ impl SnapshotPublisher {
                 match making.await {
                     Ok(next) => this.current.store(Arc::new(next)),
                     Err(error) => {
-                        tracing::error!(%error, "snapshot of the catalog not made: {error}");
+                        tracing::error!(%error, "cannot make a catalog snapshot: {error}");
                         return false;
                     }
                 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::SystemTime};
 
 use serde::Serialize;
 
-use super::{Listing, digest::CatalogDigest};
+use super::{Listing, definition_hash::CatalogDigest};
 use crate::protocol::{list_page::ListKind, payloads::ServerProfile};
 
 /// The source of a list.

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     Listing,
-    digest::CatalogDigest,
+    definition_hash::CatalogDigest,
     parallel_map,
     server_lists::{KnownLists, KnownSource},
 };

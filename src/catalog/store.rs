@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{
     Listing,
-    digest::CatalogDigest,
+    definition_hash::CatalogDigest,
     server_lists::{KnownChange, KnownList, KnownLists},
 };
 use crate::{

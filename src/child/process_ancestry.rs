@@ -17,7 +17,7 @@ use super::{
     environment_marker::{ChildMarker, ServiceMarker},
     process_table::ProcessEntry,
 };
-use crate::systemd::unit;
+use crate::systemd::own_unit;
 
 /// The maximum number of ancestors to examine. More than all shells and supervisors between an
 /// operator and the first process.
@@ -126,7 +126,7 @@ impl KnownClientProcess {
             return ServerRelation::Hidden;
         };
         let marker = marker.or(inherited);
-        match child.is_some() || marker.is_some() || unit::shares_our_group(self.pid()) {
+        match child.is_some() || marker.is_some() || own_unit::shares_our_group(self.pid()) {
             true => ServerRelation::Server(ServerAncestry { child, marker }),
             false => ServerRelation::Stranger,
         }

@@ -17,7 +17,7 @@ const INTERPRETER_LINE_BYTES_MAX: u64 = 255;
 
 /// The error of a program that did not start.
 #[derive(Debug, thiserror::Error)]
-#[error("start `{command}`")]
+#[error("cannot start `{command}`")]
 pub struct SpawnError {
     command: String,
     #[source]
@@ -234,16 +234,16 @@ mod tests {
     #[tokio::test]
     async fn a_missing_program_is_reported_with_the_missing_part() {
         let (message, _) = refused(&program("no-such-program"));
-        assert_eq!(message, "start `no-such-program`: no such program");
+        assert_eq!(message, "cannot start `no-such-program`: no such program");
 
         let (message, hint) = refused(&program("npx -y  some-server"));
-        assert_eq!(message, "start `npx -y  some-server`: no such program");
+        assert_eq!(message, "cannot start `npx -y  some-server`: no such program");
         assert!(hint.contains(r#"`command = "npx"` and `args = ["-y", "some-server"]`"#), "{hint}");
 
         let nowhere = ChildProgram { cwd: Some("/no/such".into()), ..program("sh") };
-        assert_eq!(refused(&nowhere).0, "start `sh`: no working directory `/no/such`");
+        assert_eq!(refused(&nowhere).0, "cannot start `sh`: no working directory `/no/such`");
 
-        assert_eq!(refused(&program("/etc")).0, "start `/etc`: it is a directory");
+        assert_eq!(refused(&program("/etc")).0, "cannot start `/etc`: it is a directory");
     }
 
     #[tokio::test]
@@ -264,12 +264,18 @@ mod tests {
         ] {
             let command = format!("{root}{command}");
             let (message, hint) = refused(&program(&command));
-            assert_eq!(message, format!("start `{command}`: {expected}"));
+            assert_eq!(message, format!("cannot start `{command}`: {expected}"));
             assert!(!hint.contains("PATH") && hint.contains("correct the path"), "{hint}");
         }
         let relative = ChildProgram { cwd: Some(directory.path().into()), ..program("bin/server") };
-        assert_eq!(refused(&relative).0, format!("start `bin/server`: {}", no_directory("/bin")));
-        assert_eq!(refused(&program("./server")).0, "start `./server`: there is no such file");
+        assert_eq!(
+            refused(&relative).0,
+            format!("cannot start `bin/server`: {}", no_directory("/bin"))
+        );
+        assert_eq!(
+            refused(&program("./server")).0,
+            "cannot start `./server`: there is no such file"
+        );
 
         let (_, hint) = refused(&program("/bin/sh -c true"));
         assert!(hint.contains(r#"`command = "/bin/sh"`"#), "{hint}");
@@ -285,29 +291,35 @@ mod tests {
             ChildProgram { cwd: Some(directory.path().into()), ..program("./server") }
         };
         let (message, hint) = refused(&file(b"#! /no/such/python -u\nprint()\n", 0o755));
-        assert_eq!(message, "start `./server`: its interpreter `/no/such/python` does not exist");
+        assert_eq!(
+            message,
+            "cannot start `./server`: its interpreter `/no/such/python` does not exist"
+        );
         assert!(hint.contains("#!/usr/bin/env"), "{hint}");
 
         let (message, hint) = refused(&file(b"#!/bin/sh\r\necho\r\n", 0o755));
-        assert_eq!(message, "start `./server`: its interpreter `/bin/sh\\r` does not exist");
+        assert_eq!(message, "cannot start `./server`: its interpreter `/bin/sh\\r` does not exist");
         assert!(hint.contains("carriage return"), "{hint}");
 
         let (message, hint) = refused(&file(b"#!/bin/sh\n", 0o644));
-        assert_eq!(message, "start `./server`: it is not executable");
+        assert_eq!(message, "cannot start `./server`: it is not executable");
         assert!(hint.contains("Make the file executable"), "{hint}");
 
         let in_path = file(b"#!/no/such/node\n", 0o755);
         let path = directory.path().display().to_string();
         let in_path = ChildProgram { env: [("PATH".into(), path)].into(), ..in_path };
         let (message, _) = refused(&ChildProgram { command: "server".into(), ..in_path });
-        assert_eq!(message, "start `server`: its interpreter `/no/such/node` does not exist");
+        assert_eq!(
+            message,
+            "cannot start `server`: its interpreter `/no/such/node` does not exist"
+        );
     }
 
     #[tokio::test]
     async fn arguments_that_are_too_long_are_reported() {
         let long = ChildProgram { args: vec!["x".repeat(4 << 20)], ..program("true") };
         let (message, hint) = refused(&long);
-        assert_eq!(message, "start `true`: its arguments and variables are too long");
+        assert_eq!(message, "cannot start `true`: its arguments and variables are too long");
         assert!(hint.contains("`args`"), "{hint}");
     }
 
@@ -320,7 +332,7 @@ mod tests {
             (Errno::MFILE, "limit on open files", "`LimitNOFILE=`"),
             (Errno::NFILE, "limit on open files", "`LimitNOFILE=`"),
             (Errno::PERM, "not executable", "executable"),
-            (Errno::IO, "start `true`", "`command`"),
+            (Errno::IO, "cannot start `true`", "`command`"),
         ] {
             let error = SpawnError::explain(&program("true"), errno.into());
             assert!(chain(&error).contains(words), "{}", chain(&error));

@@ -41,7 +41,7 @@ pub struct UnitServer {
 
 /// The error of a connection attempt to the socket of a unit.
 #[derive(Debug, thiserror::Error)]
-#[error("connect to `{}`", unit.socket.display())]
+#[error("cannot connect to `{}`", unit.socket.display())]
 pub struct UnitConnectError {
     unit: UnitServer,
     #[source]
@@ -113,7 +113,7 @@ impl UnitConnectError {
                 "Set `socket` to the path that `ListenStream=` in `{name}.socket` names."
             ),
             UnitFault::NoListener => {
-                format!("Run `systemctl restart {name}.socket`: the socket unit does not run any more.")
+                format!("Run `systemctl restart {name}.socket`: the socket unit is no longer running.")
             }
             UnitFault::BacklogFull => format!(
                 "Call again. If this persists, see `systemctl status {name}.socket`, and raise its `Backlog=`."

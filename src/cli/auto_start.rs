@@ -21,7 +21,7 @@ use crate::{
     },
     error_report::chain,
     files,
-    systemd::unit::SystemdUnit,
+    systemd::own_unit::SystemdUnit,
 };
 
 /// The number of log lines shown when the service did not start.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     config::defaults, daemon::control_socket::SYSTEM_SOCKET, error_report::chain,
-    server_name::ServerName, systemd::unit::SystemdUnit,
+    server_name::ServerName, systemd::own_unit::SystemdUnit,
 };
 
 /// Show what the service has logged

@@ -73,7 +73,7 @@ impl ServiceTarget {
     }
 
     /// Returns the socket of a service started on demand, now or earlier. Returns `None` if a
-    /// socket is named, or if no service is to be started.
+    /// socket is named, or if the command must not start a service.
     ///
     /// # Errors
     ///

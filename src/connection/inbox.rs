@@ -33,7 +33,7 @@ struct State {
     /// `true` if the answer was deferred, and the caller does not know that yet.
     is_deferred: bool,
     reader: Option<Waker>,
-    /// `true` once the caller takes nothing any more.
+    /// `true` once the caller takes no more events.
     is_closed: bool,
     /// `true` once the upstream's answer is not to be read to its end either.
     is_cancelled: bool,
@@ -169,7 +169,7 @@ impl Inbox {
         }
     }
 
-    /// Waits until the answer is not needed any more. Cancel safe.
+    /// Waits until the answer is no longer needed. Cancel safe.
     pub(super) async fn cancelled(&self) {
         poll_fn(|context| {
             let mut state = self.state();

@@ -234,7 +234,7 @@ mod tests {
         keepalive.ping_missed(Duration::from_secs(40));
         assert_eq!(keepalive.step(view(100, 0, Working)), wait(30));
         assert_eq!(keepalive.step(view(101, 0, Suspect)), PING);
-        assert_eq!(keepalive.n_missed, 1, "what was missed still counts");
+        assert_eq!(keepalive.n_missed, 1, "missed pings still count");
     }
 
     impl KeepaliveAction {

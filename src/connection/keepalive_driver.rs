@@ -25,7 +25,7 @@ pub(super) async fn watch(connection: Arc<Connection>, health: HealthConfig, is_
             let server = &connection.server;
             tracing::warn!(
                 mcp_server = %server,
-                "server `{server}` does not answer pings: metamcp connects it again"
+                "server `{server}` does not answer pings: metamcp reconnects to it"
             );
             connection.retire(RequestFailure::Unresponsive);
             if connection.is_child() {

@@ -1,4 +1,4 @@
-//! One live MCP link to a server, shared by every client.
+//! One live MCP connection to a server, shared by every client.
 //!
 //! ```text
 //!  clients' requests            Connection                     server
@@ -141,7 +141,7 @@ struct Waiter {
     has_token: bool,
     /// The lowest level of log messages that a request of the modern era asked for.
     level: Option<LoggingLevel>,
-    /// `Some` if the answer has header marks of tools to learn: `true` for the first page.
+    /// `Some` for a `tools/list`, whose answer marks parameter headers: `true` for the first page.
     lists_tools: Option<bool>,
     /// The age of the connection at which the time of the request is over.
     ends: Duration,

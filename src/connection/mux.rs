@@ -210,8 +210,8 @@ impl<W: Queueable> Mux<W> {
         }
     }
 
-    /// Records that no caller waits for `id` any more: the server works on it until `ends` at most.
-    /// Returns the waiter. A probe is forgotten.
+    /// Records that the caller of `id` no longer waits; the server works on it until `ends` at
+    /// most. Returns the waiter. A probe is forgotten.
     pub(super) fn abandon(&mut self, id: u64, ends: Duration) -> Option<&W> {
         self.probes.remove(&id);
         let entry = self.entries.get_mut(&id).filter(|entry| !entry.is_draining)?;

@@ -229,7 +229,7 @@ impl Drop for PendingRequest {
 }
 
 impl Connection {
-    /// Records the answer to request `id`, which no caller waits for any more.
+    /// Records the answer to request `id`, whose caller no longer waits.
     pub(super) fn note_drained(&self, id: u64) {
         self.counters.heard.note_answer();
         if let SettledRequest::Drained(_) = self.settle(Some(id)) {

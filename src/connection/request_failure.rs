@@ -49,10 +49,10 @@ pub enum RequestFailure {
     /// The upstream cannot be reached.
     #[error("the upstream cannot be reached: {0}")]
     Connect(Arc<str>),
-    /// The upstream does not know the session of metamcp any more.
+    /// The upstream no longer knows the session of metamcp.
     #[error("the upstream no longer knows the session of metamcp (HTTP {0})")]
     SessionLost(StatusCode),
-    /// The upstream does not speak the protocol version of the request any more.
+    /// The upstream no longer speaks the protocol version of the request.
     #[error("the upstream no longer speaks the protocol version of the request (HTTP {0})")]
     EraLost(StatusCode),
     /// The server does not answer pings.
@@ -101,7 +101,7 @@ pub enum RequestFailure {
     NoMemory(MemoryExhausted),
     /// The connection has as many requests in flight as it may have.
     #[error(
-        "the connection has as many requests in flight as it may have ({}), and this one found no room in time",
+        "the connection has {} requests in flight, the maximum, and none of them ended in time",
         defaults::IN_FLIGHT_MAX
     )]
     Saturated,
@@ -251,34 +251,34 @@ impl RequestFailure {
     pub fn hint(&self) -> Cow<'static, str> {
         let hint = match self {
             Self::Exited { kind: StdioServerKind::Process, .. } => {
-                "Call again: metamcp starts the server anew. See its log: `metamcp logs --server NAME`."
+                "Call again: metamcp starts the server again. See its log: `metamcp logs --server NAME`."
             }
             Self::Exited { kind: StdioServerKind::Unit(name), .. } => {
                 return format!(
-                    "Call again: systemd starts the server anew. See its log: `journalctl -u '{name}@*'`."
+                    "Call again: systemd starts the server again. See its log: `journalctl -u '{name}@*'`."
                 )
                 .into();
             }
             Self::HungUp { .. } => {
-                "Call again: metamcp starts the server anew. A server must keep its pipes open while it serves: see its log."
+                "Call again: metamcp starts the server again. A server must keep its pipes open while it serves: see its log."
             }
             Self::Closed | Self::Gone => {
-                "List the tools again, then call: metamcp stops, or no longer has this server."
+                "List the tools again, then call: metamcp is stopping, or no longer has this server."
             }
             Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
             Self::SessionLost(_) => "Call again: metamcp opens a new session.",
             Self::EraLost(_) => {
                 "Call again: metamcp connects in the version that the upstream speaks now."
             }
-            Self::Unresponsive => "Call again: metamcp connects the server anew. See its log.",
+            Self::Unresponsive => "Call again: metamcp reconnects to the server. See its log.",
             Self::Status { status, .. } if matches!(status.as_u16(), 401 | 403) => {
                 "Check the credentials in `headers` of this server."
             }
             Self::Status { .. } => "Check `url`, and see the log of the upstream.",
             Self::BrokenOff(_) => "The call may have been executed: check before you repeat it.",
             Self::Oversized { .. } => "Ask the tool for less at a time.",
-            Self::AnswerTooDeep => "Ask the tool for a part of it that is nested less.",
-            Self::TooDeep => "Nest less, or send the inner part as a string.",
+            Self::AnswerTooDeep => "Ask the tool for a part of it with fewer levels.",
+            Self::TooDeep => "Use fewer levels, or send the inner part as a string.",
             Self::Timeout { .. } => {
                 "The call may still be running: check before you repeat it, or raise `request_timeout`."
             }

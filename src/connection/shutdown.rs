@@ -73,7 +73,7 @@ impl Connection {
         self.gone.cancel();
     }
 
-    /// Fails all waiting requests: no answer can come any more.
+    /// Fails all waiting requests: no further answer can come.
     pub(super) fn fail_all(&self, failure: RequestFailure) {
         let _first_counts = self.reason.set(failure.clone());
         self.gone.cancel();

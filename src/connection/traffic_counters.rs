@@ -62,7 +62,7 @@ pub struct ConnectionTraffic {
     pub draining: usize,
     /// Requests sent so far, including the handshake.
     pub requests: u64,
-    /// Answers that no request waited for any more.
+    /// Answers that came after their request had ended.
     pub late_answers: u64,
     /// Lines that were not JSON-RPC messages.
     pub noise_lines: u64,

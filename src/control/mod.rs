@@ -42,26 +42,26 @@ mod daemon;
 mod http_rpc;
 mod listing;
 mod mcp_attach;
-mod method;
 mod operator_check;
 mod operator_command;
 mod params;
 mod peer_credentials;
 mod prompts;
 mod resources;
+mod rpc_method;
 mod servers;
 pub mod socket_client;
 mod socket_server;
 mod tasks;
 mod tools;
 
-use method::{ControlMethod, ControlRequest, MethodResult};
 use operator_check::OperatorCheck;
 pub use operator_command::{ControlCommand, NamedFile, ReloadError};
 use params::ControlParams;
 #[doc(hidden)]
 pub use params::read_params;
 use peer_credentials::PeerCredentials;
+use rpc_method::{ControlMethod, ControlRequest, MethodResult};
 pub use socket_server::serve;
 
 /// The parts of the service that the control interface exposes.

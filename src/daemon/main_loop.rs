@@ -60,7 +60,7 @@ impl Daemon {
             if idle.observe(self.activity(), Instant::now(), timeout) {
                 tracing::info!(
                     patience = timeout.map(tracing::field::debug),
-                    "no client used the service for its idle_exit: the service exits"
+                    "no client used the service for `service.idle_exit`: the service exits"
                 );
                 self.notice = Some("unused: exits until a client needs it".to_owned());
                 notify::status(&self.status_line());
@@ -121,7 +121,7 @@ impl Daemon {
                 let n_connections = clients.len();
                 tracing::warn!(
                     n_connections,
-                    "requests on {n_connections} connections are cut off: they took over {timeout:?}"
+                    "requests on {n_connections} connections are cut off: they took longer than {timeout:?}"
                 );
             }
             drain_deadline.cancel();

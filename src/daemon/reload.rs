@@ -61,7 +61,7 @@ impl Daemon {
                 .inspect_err(|error| log_refusal("certificate", error, Some(error.hint())))?;
         let token = BearerToken::load_configured(new.listen.token.as_ref(), credentials.as_deref())
             .inspect_err(|error| log_refusal("token", error, Some(error.hint())))?;
-        // The current addresses: others take effect with the next restart.
+        // The current addresses: others take effect at the next restart.
         for address in self.listeners.addresses() {
             new.listen.may_use(*address).inspect_err(|error| {
                 log_refusal("configuration", error, Some(error.hint()));
@@ -73,11 +73,11 @@ impl Daemon {
         super::budget_for(&new);
         if self.tls.replace(identity) {
             let tls = new.listen.tls.is_some();
-            tracing::info!(tls, "new connections get another certificate");
+            tracing::info!(tls, "new connections use the new `listen.tls`");
         }
         if self.token.replace(token) {
             let token = new.listen.token.is_some();
-            tracing::info!(token, "new requests need another token");
+            tracing::info!(token, "new requests are checked against the new `listen.token`");
         }
         let new = Arc::new(new);
         let diff = self.provisioner.reload(&new, old.service.max_total_timeout);
@@ -109,13 +109,13 @@ fn log_refusal(subject: &str, error: &dyn std::error::Error, hint: Option<&str>)
 /// Logs the changes that only a restart applies.
 fn warn_of_restart(old: &Config, new: &Config) {
     if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
-        tracing::warn!("the new addresses take effect with the next restart");
+        tracing::warn!("the new addresses take effect at the next restart");
     }
     if new.listen.session.key != old.listen.session.key {
-        tracing::warn!("the new key for session ids takes effect with the next restart");
+        tracing::warn!("the new key for session ids takes effect at the next restart");
     }
     if new.catalog.cache != old.catalog.cache {
-        tracing::warn!("the new directory for cached lists takes effect with the next restart");
+        tracing::warn!("the new directory for cached lists takes effect at the next restart");
     }
 }
 

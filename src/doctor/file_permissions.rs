@@ -55,7 +55,7 @@ fn directory_of(what: &str, directory: &Path, is_written: bool) -> Option<Findin
     let (owner, mode) = (metadata.uid(), metadata.mode());
     let user = rustix::process::geteuid();
     if mode & WRITTEN_BY_OTHERS != 0 && mode & STICKY == 0 {
-        let finding = error("is writable for other users")
+        let finding = error("is writable by other users")
             .because("They can replace the files of the service.");
         return Some(finding.fix(format!("Run `chmod go-w {name}`.")));
     }

@@ -18,7 +18,7 @@ use crate::{
     error_report::chain,
     files,
     server_name::ServerName,
-    systemd::unit::SystemdUnit,
+    systemd::own_unit::SystemdUnit,
 };
 
 mod file_permissions;

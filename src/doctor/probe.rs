@@ -286,7 +286,8 @@ fn behaviour_findings(
             1 => "1 line".to_owned(),
             n_lines => format!("{n_lines} lines"),
         };
-        let what = format!("writes {lines} of other text than MCP to standard output: `{first}`");
+        let what =
+            format!("writes {lines} to standard output that are not MCP messages: `{first}`");
         found.push(
             Finding::warning(Servers, what)
                 .because("metamcp skips them. A client that starts the server itself may disconnect.")

@@ -99,7 +99,7 @@ impl SandboxDirectives {
             ),
             (
                 lacks_program,
-                "A program is not in its path: install it, or add its directory to `Environment=PATH=`",
+                "A program that it runs is not in its `PATH`: install it, or add its directory to `Environment=PATH=`",
                 "extraPackages = [ pkgs.THE_PROGRAM ];",
             ),
             (

@@ -203,7 +203,7 @@ async fn host_names(address: SocketAddr) -> Finding {
         }
         Ok(_) => Finding::warning(Sockets, format!("{address} accepts every host name"))
             .because("A web page may call the tools under a host name of its own (DNS rebinding).")
-            .fix("Remove `example.org` from `listen.allowed_hosts`, or have the proxy before it check the name.")
+            .fix("Remove `example.org` from `listen.allowed_hosts`, or let the proxy in front of metamcp check the name.")
             .nix("services.metamcp.settings.listen.allowed_hosts = [ ];"),
         Err(error) => Finding::warning(Sockets, format!("{address} answers only some requests"))
             .because(error.to_string())

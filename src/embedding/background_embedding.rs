@@ -11,7 +11,7 @@ use super::{
     vector_file,
     vector_table::{UnitVector, VectorTable},
 };
-use crate::{backoff::Backoff, config::defaults, http_client::WebError};
+use crate::{backoff::Backoff, config::defaults, error_report::chain, http_client::WebError};
 
 impl Embedder {
     /// Learns the vectors of `texts`, all that searches can find, in the background: from the disk,
@@ -93,7 +93,8 @@ impl EmbedderShared {
             let aside = self.state().plan.refused(batch);
             let Some(text) = aside else { return true };
             let n_bytes = text.as_str().len();
-            tracing::debug!(n_bytes, code = error.code(), "text has no embedding");
+            let (code, error) = (error.code(), chain(error));
+            tracing::debug!(n_bytes, code, "no embedding for a text of {n_bytes} bytes: {error}");
         }
         self.failed(error);
         false

@@ -103,7 +103,7 @@ mod tests {
         );
         let second = add_client_meta(&first, &ClientEra::Metamcp);
         let read = ClientMeta::read(&second).expect("an introduction");
-        assert_eq!(read.level, None, "nobody wants messages");
+        assert_eq!(read.level, None, "no client wants messages");
         assert_eq!(&*read.capabilities, payloads::CLIENT_CAPABILITIES);
     }
 

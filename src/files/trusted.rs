@@ -59,7 +59,7 @@ pub enum UntrustedFile {
         uid: u32,
     },
     /// Other users can write the file, or replace a part of its path.
-    #[error("other users can write `{}`, whose mode is {mode:04o}", path.display())]
+    #[error("other users can write to `{}`, whose mode is {mode:04o}", path.display())]
     Writable {
         /// The file or directory.
         path: PathBuf,
@@ -165,8 +165,8 @@ impl Walk {
     }
 }
 
-/// Checks that an open file belongs to this user or to root, and that no other user can write it. A
-/// link has no permissions, and other types of file are not checked.
+/// Checks that an open file belongs to this user or to root, and that no other user can write to
+/// it. A link has no permissions, and other types of file are not checked.
 fn check(opened: &OwnedFd, path: &Path) -> Result<Stat, UntrustedFile> {
     let found = fstat(opened).map_err(|error| failed(path, error))?;
     let (uid, mode) = (found.st_uid, found.st_mode);
@@ -245,7 +245,7 @@ mod tests {
             for asked in ["a/file", "link"] {
                 let error = read(&at(asked)).expect_err("others can write");
                 let expected = format!(
-                    "other users can write `{}`, whose mode is {mode:04o}",
+                    "other users can write to `{}`, whose mode is {mode:04o}",
                     at(path).display()
                 );
                 assert_eq!(error.to_string(), expected, "{asked}");

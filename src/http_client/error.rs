@@ -148,7 +148,7 @@ impl WebError {
                 "Install the certificates of the system, or set SSL_CERT_FILE to a PEM file."
             }
             Self::Unreachable { .. } => {
-                "Check that it runs, and its host and port. metamcp uses no proxy."
+                "Check its host and port, and that it is running. metamcp uses no proxy."
             }
             Self::Tls { .. } => {
                 "Trust the issuer of its certificate by SSL_CERT_FILE, or write `http://` if it speaks no TLS."

@@ -27,8 +27,8 @@ use tokio::time;
 use tokio_rustls::rustls::ClientConfig;
 
 use crate::{
-    body::{self, BodyReadError, MemoryPressurePolicy},
     config::defaults,
+    http_body::{self, BodyReadError, MemoryPressurePolicy},
     redact::Redactor,
 };
 
@@ -189,7 +189,7 @@ impl WebClient {
             return Err(self.refused(answer).await);
         }
         let bytes_max = self.limits.body_bytes_max;
-        body::read_whole(answer.body_mut(), bytes_max, MemoryPressurePolicy::Refuse(None))
+        http_body::read_whole(answer.body_mut(), bytes_max, MemoryPressurePolicy::Refuse(None))
             .await
             .map_err(|error| match error {
                 BodyReadError::NoMemory(source) => WebError::broken_off(self.origin(), source),
@@ -202,7 +202,7 @@ impl WebClient {
     async fn refused(&self, mut answer: Response<Incoming>) -> WebError {
         let retry_after = answer.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let page = body::read_whole(
+        let page = http_body::read_whole(
             answer.body_mut(),
             defaults::WEB_ERROR_BYTES_MAX,
             MemoryPressurePolicy::Refuse(None),

@@ -184,7 +184,7 @@ async fn the_connections_of_a_web_client_end_with_it() {
         let ran = Arc::clone(&ran);
         async move { drop(ran) }
     });
-    assert_eq!(Arc::strong_count(&ran), 1, "no task is started any more");
+    assert_eq!(Arc::strong_count(&ran), 1, "no further task is started");
 }
 
 #[test]

@@ -217,13 +217,20 @@ fn an_invalid_server_name_becomes_a_valid_and_unique_one() {
         r#"{
             "a b": {"command": "1"}, "a.b": {"command": "2"}, "a__b": {"command": "3"},
             "__": {"command": "4"}, "ünï": {"command": "5"},
-            "a-very-long-name-that-nobody-would-want-to-type-twice": {"command": "6"}
+            "a-very-long-name-that-no-user-would-want-to-type-twice": {"command": "6"}
         }"#,
     );
     let names: Vec<&str> = import.servers.iter().map(|server| server.name.as_str()).collect();
     assert_eq!(
         names,
-        ["server", "a-b", "a-very-long-name-that-nobody-would-want", "a-b-claude-code", "a_b", "n",]
+        [
+            "server",
+            "a-b",
+            "a-very-long-name-that-no-user-would-want",
+            "a-b-claude-code",
+            "a_b",
+            "n",
+        ]
     );
     let renamed = import.notes.iter().filter(|note| note.kind == ImportNoteKind::Renamed);
     assert_eq!(renamed.count(), 6);

@@ -12,7 +12,9 @@ use hyper::{
 use tokio::time::{self, Instant};
 
 use super::{IngressContext, error::IngressError, token_failures::TokenSource};
-use crate::{bearer_token::BearerToken, body, config::defaults, peer_process::ConnectedClient};
+use crate::{
+    bearer_token::BearerToken, config::defaults, http_body, peer_process::ConnectedClient,
+};
 
 /// The authentication scheme of the header, whose case does not matter.
 const SCHEME: &str = "Bearer";
@@ -82,7 +84,7 @@ pub(super) async fn refuse(
         .unwrap_or_else(PoisonError::into_inner)
         .note_wrong_token(source, Instant::now());
     if refused.n_logged > 0 {
-        tracing::warn!(%source, n_tokens = refused.n_logged, "wrong token: {} refused from a client ({source}). Give the client the right token, or find out who runs it.", refused.n_logged);
+        tracing::warn!(%source, n_tokens = refused.n_logged, "wrong token: refused {} requests of a client ({source}). Give the client the right token, or find out who runs it.", refused.n_logged);
     }
     let Some(pause) = refused.pause else { return IngressError::TooManyWrongTokens { is_read } };
     tokio::select! {
@@ -104,7 +106,7 @@ async fn skip(request: Request<Incoming>) -> bool {
     if waits || body.size_hint().lower() > length_max as u64 {
         return false;
     }
-    body::discard(&mut Limited::new(body, length_max), defaults::DENIED_BODY_TIMEOUT).await
+    http_body::discard(&mut Limited::new(body, length_max), defaults::DENIED_BODY_TIMEOUT).await
 }
 
 #[cfg(test)]

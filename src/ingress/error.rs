@@ -226,7 +226,7 @@ impl IngressError {
             }
             Self::Message(ParseError::TooDeep { .. })
             | Self::Batch(BatchError::NoMessage(ParseError::TooDeep { .. })) => {
-                invalid("TOO_DEEP", "Nest less, or send the inner part as a string.")
+                invalid("TOO_DEEP", "Use fewer levels, or send the inner part as a string.")
             }
             Self::Batch(BatchError::Empty | BatchError::NoMessage(_)) => {
                 invalid("INVALID_REQUEST", "Send JSON-RPC 2.0 messages in the array.")

@@ -11,7 +11,7 @@ use hyper::{
 use serde::Serialize;
 
 use super::{Body, Response};
-use crate::{body::OutgoingBody, protocol::ByteChunks};
+use crate::{http_body::OutgoingBody, protocol::ByteChunks};
 
 /// Returns a response with `bytes`, which are JSON.
 pub(super) fn json_bytes(status: StatusCode, bytes: impl Into<OutgoingBody>) -> Response {

@@ -23,10 +23,10 @@ use super::{
     resumable_reply,
 };
 use crate::{
-    body::{self, BodyReadError, MemoryPressurePolicy},
     capacity_holder::{Account, Holder},
     compute_pool::read_in_place,
     config::{SessionMode, defaults},
+    http_body::{self, BodyReadError, MemoryPressurePolicy},
     protocol::{
         Batch, Message, MessageKind,
         jsonrpc::MessagePart,
@@ -305,7 +305,7 @@ pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, IngressError>
 
 /// Reads the body of a request, which counts for `account`.
 pub(super) async fn read_body(account: Account, mut body: Incoming) -> Result<Bytes, IngressError> {
-    let whole = body::read_whole(
+    let whole = http_body::read_whole(
         &mut body,
         defaults::BODY_BYTES_MAX,
         MemoryPressurePolicy::Refuse(Some(account)),
@@ -319,7 +319,7 @@ pub(super) async fn read_body(account: Account, mut body: Incoming) -> Result<By
     };
     // A client that still writes when the connection closes never sees the answer.
     let mut rest = Limited::new(body, defaults::BODY_BYTES_SKIPPED);
-    let _all = body::discard(&mut rest, defaults::BODY_TIMEOUT).await;
+    let _all = http_body::discard(&mut rest, defaults::BODY_TIMEOUT).await;
     Err(error)
 }
 

@@ -14,11 +14,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     bearer_token,
-    body::OutgoingBody,
     capacity_holder::Holder,
     config::defaults,
     descriptor_limit,
     fair_share::{EvictablePermit, Evictables, EvictionBounds},
+    http_body::OutgoingBody,
     status::StatusBoard,
     view::Views,
 };

@@ -97,7 +97,7 @@ fn bytes_count_for_their_account_while_they_live_and_a_refusal_states_them() {
     let more = budget.try_reserve(20 << 10).expect("room").attach(vec![1; 20 << 10].into());
     let error = budget.attributed(account, more).expect_err("the rest is for others");
     insta::assert_snapshot!(error, @"the memory for messages is used up: 61440 of 65536 bytes are in use (40960 of them by this account), and 20480 more are needed");
-    assert_eq!(budget.usage().used_bytes, length, "what was refused is dropped");
+    assert_eq!(budget.usage().used_bytes, length, "the refused bytes are released");
     let slice = bytes.slice(1..2);
     drop(bytes);
     assert_eq!(budget.ledger().share(account), length);

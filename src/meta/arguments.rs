@@ -1,4 +1,4 @@
-//! The typed arguments of the meta tools.
+//! The typed arguments of the meta-tools.
 //!
 //! The definition of each tool is the only list of its fields, and the source of their descriptions
 //! in errors. Models nest and spell arguments in their own ways, so every unambiguous form is
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::config::defaults;
 
-/// The arguments of a meta tool.
+/// The arguments of a meta-tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetaArguments {
     /// The arguments of `mcp_discover`.

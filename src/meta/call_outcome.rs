@@ -44,7 +44,7 @@ impl ToolOutcome {
     }
 }
 
-/// Returns whether a text is a JSON object or array. Text that is nested too deep is none.
+/// Returns whether a text is a JSON object or array. Text that is nested too deep does not count.
 fn is_json(text: &str) -> bool {
     let text = text.trim();
     text.starts_with(['{', '['])

@@ -1,4 +1,4 @@
-//! The definitions of the meta tools, as clients list them.
+//! The definitions of the meta-tools, as clients list them.
 //!
 //! They are in two files beside this one, and clients receive them unchanged, except for white
 //! space. The output schema of a tool is also true of its errors, because clients validate both.
@@ -15,7 +15,7 @@ use crate::{
     protocol::list_page::{ListItem, ListKind, ListPage},
 };
 
-/// A meta tool.
+/// A meta-tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetaTool {
     /// `mcp_discover`

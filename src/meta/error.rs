@@ -1,4 +1,4 @@
-//! The errors of meta tools, as models see them.
+//! The errors of meta-tools, as models see them.
 //!
 //! An error of a tool is a result, and not an error of the protocol, so that the model reads it and
 //! can react. It is given as text and as an object. Its code is one of a few; `details` has the
@@ -81,7 +81,7 @@ pub struct ErrorObject {
     /// The tool to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<String>,
-    /// The meta tool that was called.
+    /// The meta-tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub op: Option<&'static str>,
     /// The kind of the tool's backend, if the call reached it.
@@ -275,7 +275,7 @@ impl ErrorObject {
         Self { tool_id: Some(id.to_string()), ..self }
     }
 
-    /// Adds the meta tool that was called.
+    /// Adds the meta-tool that was called.
     #[must_use]
     pub fn during(self, op: MetaTool) -> Self {
         Self { op: Some(op.name()), ..self }

@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// The text for a result that is too large to be searched.
-const TOO_LONG: &str = "This is the whole result: to find `fields` in it would take too long.";
+const TOO_LONG: &str = "This is the whole result: finding `fields` in it would take too long.";
 
 /// The wanted parts of a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The meta tools: their names, arguments and answers.
+//! The meta-tools: their names, arguments and answers.
 //!
 //! A few tools give access to hundreds. A model finds a tool by what it does, reads its arguments,
 //! and calls it.

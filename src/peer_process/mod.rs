@@ -171,7 +171,7 @@ mod tests {
             return;
         }
         let (found, _client) = caller("127.0.0.1:0", |address| {
-            rustix::thread::set_thread_uid(Uid::from_raw(4242)).expect("root may be anybody");
+            rustix::thread::set_thread_uid(Uid::from_raw(4242)).expect("root may take any user");
             connected(address)
         })
         .await;

@@ -86,10 +86,10 @@ impl BreakerGate {
         match change {
             BreakerChange::Nothing => {}
             BreakerChange::Tripped { failures } => {
-                let fault = fault.map(Fault::name);
+                let fault = fault.map_or("none", Fault::name);
                 tracing::warn!(
                     mcp_server = %server, fault, failures,
-                    "breaker tripped: server `{server}` failed {failures} times, so its requests are refused"
+                    "breaker tripped: server `{server}` failed {failures} times (last with `{fault}`), so its requests are refused"
                 );
             }
             BreakerChange::Normal => tracing::info!(

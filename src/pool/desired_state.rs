@@ -57,7 +57,7 @@ impl ReconcileStep {
 impl DesiredState {
     /// Replaces the demand.
     pub(super) fn set_demand(&mut self, demand: ClientDemand) {
-        // A resource that is not wanted any more may be requested again later.
+        // A resource that is no longer wanted may be requested again later.
         self.refused.retain(|uri, _| demand.uris.contains(uri));
         self.demand = demand;
     }

@@ -19,7 +19,9 @@ pub enum SlotError {
         error: Arc<ConnectError>,
     },
     /// The server is closing because of a shutdown or of a reload that changed or removed it.
-    #[error("server `{0}` is closing: metamcp stops, or its configuration has changed")]
+    #[error(
+        "server `{0}` is closing: metamcp is stopping, or the configuration of the server has changed"
+    )]
     Closing(ServerName),
     /// The server's maximum number of connections is in use.
     #[error("server `{server}` is busy: all of its {max} connections are in use")]
@@ -30,7 +32,7 @@ pub enum SlotError {
         max: usize,
     },
     /// The pool's maximum number of connections is in use.
-    #[error("server `{server}` got no connection: all {size} of the pool are taken ({})", list(.holders))]
+    #[error("server `{server}` got no connection: all {size} connections of the pool are taken ({})", list(.holders))]
     Exhausted {
         /// The server.
         server: ServerName,

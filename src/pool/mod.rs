@@ -29,7 +29,7 @@ mod immediate_task_results;
 mod one_shot;
 mod per_session;
 mod permits;
-mod slot;
+mod server_slot;
 mod status;
 mod supervisor;
 mod tool_hints;
@@ -41,7 +41,7 @@ pub use desired_state::ClientDemand;
 pub use error::SlotError;
 pub use immediate_task_results::{FinishedTask, FinishedTasks};
 pub use one_shot::OneShotClient;
-pub use slot::{ConnectionLease, ServerSlot};
+pub use server_slot::{ConnectionLease, ServerSlot};
 pub use status::{PoolStatus, ServerConnections, SlotStatus};
 pub use tool_hints::ToolHints;
 

@@ -430,7 +430,7 @@ async fn the_error_of_an_exhausted_pool_names_the_servers_that_hold_connections(
     let asked = Instant::now();
     let error = rig.slot("b").lease(None, asked + 20 * SECOND).await.expect_err("no room");
     assert_eq!(asked.elapsed(), 20 * SECOND);
-    insta::assert_snapshot!(error, @"server `b` got no connection: all 2 of the pool are taken (a: 1 in use by 2 requests; kept: 1 idle)");
+    insta::assert_snapshot!(error, @"server `b` got no connection: all 2 connections of the pool are taken (a: 1 in use by 2 requests; kept: 1 idle)");
     run_ready_tasks().await;
     assert_eq!(rig.pool.status().waiting, 0);
 }

@@ -103,7 +103,7 @@ impl ProvisionOffer {
             let (servers, thesaurus) = (servers.collect(), Arc::clone(self.thesaurus()));
             let making = spawn_blocking(move || RememberedTools::new(servers, &thesaurus));
             making.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "cached tools of servers that may be added not indexed: {error}");
+                tracing::error!(%error, "cannot index the cached tools of servers that may be added: {error}");
                 RememberedTools::new(Vec::new(), &Thesaurus::default())
             })
         };

@@ -156,7 +156,8 @@ impl ProvisionReply {
         if let Some(failure) = failure {
             let failure = sanitize(&failure);
             let old = if listed.is_empty() { "" } else { ", so these entries may be old" };
-            self.message = format!("{} The registry has no answer{old}: {failure}.", self.message);
+            self.message =
+                format!("{} The registry gave no usable answer{old}: {failure}.", self.message);
         }
         self.matches.extend(listed.into_iter().map(ServerMatch::Listed));
         self
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!((after.source, after.message.as_str()), (MatchSource::Catalog, "Weak."));
         let failed = nothing().with_listed(Vec::new(), Some("gone\u{202e}".into()));
         assert_eq!(failed.source, MatchSource::None);
-        assert_eq!(failed.message, "Nothing. The registry has no answer: gone .");
+        assert_eq!(failed.message, "Nothing. The registry gave no usable answer: gone .");
         let old = nothing().with_listed(vec![listed()], Some("gone".into()));
         assert_eq!(old.source, MatchSource::Registry);
         assert!(old.message.ends_with("so these entries may be old: gone."), "{}", old.message);

@@ -7,7 +7,7 @@ use std::{collections::HashMap, fmt};
 
 use super::{
     bigram_filter::BigramFilter,
-    definition::DefinitionText,
+    definition_text::DefinitionText,
     stemmer::Stemmer,
     tokenizer::{self, TextKind},
 };

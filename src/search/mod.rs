@@ -20,7 +20,7 @@
 
 mod analyzed_server;
 mod bigram_filter;
-mod definition;
+mod definition_text;
 mod document_builder;
 mod explanation;
 mod index;

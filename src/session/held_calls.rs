@@ -37,7 +37,7 @@ struct Entry<T> {
 /// The reason why no held call can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeldCallError {
-    /// The call was never held, or is not held any more.
+    /// The call was never held, or is no longer held.
     Unknown,
     /// The state was issued for another request.
     OtherRequest,

@@ -36,7 +36,6 @@ use crate::{
 };
 
 mod answer_backlog;
-mod client_demand;
 mod cold_start;
 mod debouncer;
 mod ended_sessions;
@@ -53,8 +52,8 @@ mod server_removal;
 mod session_id;
 mod session_kind;
 pub mod signing_key;
+mod subscription_demand;
 
-pub use client_demand::WatchRefusal;
 pub use debouncer::Debounce;
 pub use ephemeral::EphemeralSession;
 pub use held_call_store::ResumeOutcome;
@@ -68,6 +67,7 @@ use server_questions::PendingServerRequest;
 pub use session_id::{SessionSigner, SessionTicket};
 use session_kind::SessionKind;
 pub use signing_key::state_directory;
+pub use subscription_demand::WatchRefusal;
 
 /// The servers that a session covers.
 #[derive(Clone, Debug, PartialEq, Eq)]

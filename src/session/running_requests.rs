@@ -122,7 +122,7 @@ mod tests {
         assert!(session.cancel("\"1\""));
         assert!(string.cancelled.is_cancelled() && !number.cancelled.is_cancelled());
         drop(number);
-        assert!(!session.cancel("1"), "it does not run any more");
+        assert!(!session.cancel("1"), "it is no longer running");
     }
 
     #[test]

@@ -4,5 +4,5 @@
 
 pub mod inherited_sockets;
 pub mod notify;
+pub mod own_unit;
 pub mod privilege_drop;
-pub mod unit;

@@ -124,7 +124,7 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    /// Counts one more part of the type, and returns whether it may have it.
+    /// Counts one more part of the type, and returns whether it is within the limit.
     fn takes_part(&mut self) -> bool {
         let is_left = self.n_parts_left > 0;
         self.n_parts_left = self.n_parts_left.saturating_sub(1);

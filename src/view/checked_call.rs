@@ -74,7 +74,7 @@ impl MetaState {
                 mcp_server = server,
                 mcp_tool = tool,
                 %reason,
-                "arguments of `{tool}` of server `{server}` are not checked: {reason}"
+                "arguments of {tool:?} of server `{server}` are not checked: {reason}"
             );
             return Ok(None);
         }
@@ -82,7 +82,7 @@ impl MetaState {
             tracing::warn!(
                 mcp_server = server,
                 mcp_tool = tool,
-                "calls of `{tool}` of server `{server}` are sent with unchecked arguments: {reason}"
+                "calls of {tool:?} of server `{server}` are sent with unchecked arguments: {reason}"
             );
         }
         Ok(Some(format!("The arguments were sent to `{id}` unchecked: {reason}.")))
@@ -116,7 +116,7 @@ pub(super) fn schema_of(item: &ListItem) -> &str {
     ObjectMembers::one(item.json(), "inputSchema").unwrap_or("{}")
 }
 
-/// Returns the call of `tool` that a meta tool call stands for, with its other parameters.
+/// Returns the call of `tool` that a meta-tool call stands for, with its other parameters.
 pub(super) fn inner_call(request: &Message, tool: &str, args: &str) -> Message {
     let call = request.with_params(|params| {
         params.set("name", Value::from(tool).to_string());

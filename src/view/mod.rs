@@ -1,5 +1,5 @@
 //! The views, one for each path: all servers merged, one server alone, or all tools behind a few
-//! meta tools.
+//! meta-tools.
 //!
 //! A view turns a client's request into an answer or into an [`Exchange`] with a server. It does
 //! not depend on HTTP.
@@ -59,7 +59,7 @@ pub use task_requests::BackgroundCall;
 pub enum View {
     /// All servers; tools and prompts are called `server__item`.
     Direct,
-    /// All tools behind a few meta tools that search, describe and call them.
+    /// All tools behind a few meta-tools that search, describe and call them.
     Meta,
     /// One server, with its own names.
     Passthrough {
@@ -77,7 +77,7 @@ pub enum Choice {
     Root,
     /// All servers merged.
     Direct,
-    /// All tools behind the meta tools.
+    /// All tools behind the meta-tools.
     Meta,
     /// The server of this name.
     Server(String),
@@ -94,7 +94,7 @@ pub struct Views {
     /// The owner that lists are read for where each client has its own connection and this client
     /// has no identity.
     observer: SessionOwner,
-    /// The state of the meta tools.
+    /// The state of the meta-tools.
     meta_state: Arc<MetaState>,
 }
 

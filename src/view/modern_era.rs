@@ -156,7 +156,7 @@ impl Views {
                 let Some(slot) = slot else { return Vec::new() };
                 slot.hints().header_parameters(|known| alias::exposed(slot.name(), known) == tool)
             }
-            // The meta tools have none.
+            // The meta-tools have none.
             View::Meta => Vec::new(),
         }
     }

@@ -348,7 +348,7 @@ async fn a_reload_reads_the_token_again_and_keeps_the_old_one_if_the_new_one_is_
     credentials.write(second);
     assert_eq!(status_for(&daemon, TOKEN).await, 200, "nothing is read without a reload");
     daemon.reload();
-    daemon.wait_log("new requests need another token token=true");
+    daemon.wait_log("new requests are checked against the new `listen.token` token=true");
     assert_eq!(status_for(&daemon, second).await, 200);
     assert_eq!(status_for(&daemon, TOKEN).await, 401);
 

@@ -277,7 +277,7 @@ async fn a_program_that_cannot_be_started_is_reported_by_name_with_the_remedy() 
     let error = daemon.client("/servers/odd").tool("x", json!({})).await.answer()["error"].clone();
 
     assert_eq!(error["data"]["code"], "SERVER_NOT_STARTED");
-    assert!(error["message"].to_string().contains("start `npx -y some-server`"), "{error}");
+    assert!(error["message"].to_string().contains("cannot start `npx -y some-server`"), "{error}");
     assert!(error["data"]["suggestion"].to_string().contains("`args = "), "{error}");
 }
 
@@ -292,7 +292,7 @@ async fn an_eager_child_that_does_not_answer_pings_is_replaced() {
 
     until(async || fakes.pids("fake").len() == 2).await;
 
-    daemon.wait_log("does not answer pings: metamcp connects it again");
+    daemon.wait_log("does not answer pings: metamcp reconnects to it");
     until(async || client.call("echo", json!({ "value": 1 })).await["value"] == 1).await;
     let status = crate::server_status(&daemon, "fake").await;
     assert!(status["last_check_ms"].is_u64() && status["missed_pings"].is_u64(), "{status}");

@@ -130,7 +130,7 @@ async fn a_hundred_first_clients_share_one_session_of_an_upstream_that_starts_la
             .await
     });
     // First, the upstream refuses connections for more than a second.
-    until(async || daemon.log().matches("is not there yet, metamcp tries again").count() >= 5)
+    until(async || daemon.log().matches("is not available yet, metamcp tries again").count() >= 5)
         .await;
     fs::write(&door, "").expect("written");
     // Then, it delays its answer.

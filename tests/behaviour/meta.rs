@@ -1,4 +1,4 @@
-//! The meta view, which shows only the meta tools.
+//! The meta view, which shows only the meta-tools.
 
 mod calls;
 mod chain;

@@ -162,7 +162,7 @@ async fn a_call_in_a_replaced_session_is_answered_before_that_session_is_ended()
 
         upstream.control(cause).await;
         if !server.is_empty() {
-            daemon.wait_log("does not answer pings: metamcp connects it again");
+            daemon.wait_log("does not answer pings: metamcp reconnects to it");
         }
         let new = client.call("whoami", json!({})).await["session"].clone();
         let log = upstream.log(&format!("sessions_minted={}", n_minted + 2)).await;

@@ -220,7 +220,7 @@ async fn an_unused_service_exits_and_is_started_again_for_the_next_client() {
     assert!(client.close().await.2.success());
 
     assert_eq!(daemon.wait_exit().code(), Some(0));
-    daemon.wait_log("no client used the service for its idle_exit");
+    daemon.wait_log("no client used the service for `service.idle_exit`");
     let notices = daemon.notices();
     let is_reported =
         notices.iter().any(|notice| notice.contains("STATUS=") && notice.contains("unused: exits"));

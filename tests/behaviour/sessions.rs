@@ -293,6 +293,6 @@ async fn a_reload_changes_the_session_mode() {
     assert_eq!(client.send(Method::DELETE, &[], "").await.status, 405);
     daemon.rewrite(&listen("session_key = \"credential:k\""));
     daemon.reload();
-    daemon.wait_log("the new key for session ids takes effect with the next restart");
+    daemon.wait_log("the new key for session ids takes effect at the next restart");
     assert_eq!(client.send(Method::DELETE, &[], "").await.status, 204);
 }

@@ -326,7 +326,10 @@ async fn a_server_that_fails_does_not_hide_the_others() {
     let failed = client.tool("bad__anything", json!({})).await.answer();
     assert_eq!(failed["error"]["data"]["code"], "SERVER_NOT_STARTED");
     let message = failed["error"]["message"].as_str().expect("a message");
-    assert!(message.contains("start `/no/such/program`: there is no directory `/no`"), "{message}");
+    assert!(
+        message.contains("cannot start `/no/such/program`: there is no directory `/no`"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

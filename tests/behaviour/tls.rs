@@ -138,7 +138,7 @@ async fn a_reload_shows_new_connections_the_renewed_certificate_and_keeps_old_on
     authority.write(&second);
     daemon.reload();
 
-    daemon.wait_log("new connections get another certificate tls=true");
+    daemon.wait_log("new connections use the new `listen.tls` tls=true");
     assert_eq!(before.call(PATH, "echo", json!({ "value": 2 })).await["value"], 2);
     let mut after = authority.connect(daemon.address()).await;
     assert!(before.was_shown(&first) && after.was_shown(&second));

@@ -497,7 +497,7 @@ async fn an_upstream_that_leaves_three_pings_unanswered_is_reconnected() {
     is_stuck.store(true, Ordering::Relaxed);
     until(async || upstream.count("initialize") == 2).await;
     is_stuck.store(false, Ordering::Relaxed);
-    daemon.wait_log("does not answer pings: metamcp connects it again");
+    daemon.wait_log("does not answer pings: metamcp reconnects to it");
     let status = daemon.client("/status").get().await.answer();
     assert_eq!(status["servers"][0]["last_error"], "the server does not answer pings");
 }
@@ -615,7 +615,7 @@ async fn concurrent_first_calls_wait_for_an_upstream_that_is_not_up_yet() {
         let client = daemon.client("/servers/up");
         async move { all((0..10).map(|_| client.tool("echo", json!({ "value": 1 })))).await }
     });
-    until(async || daemon.log().contains("is not there yet, metamcp tries again")).await;
+    until(async || daemon.log().contains("is not available yet, metamcp tries again")).await;
 
     let upstream = Upstream::start(&["--port", &address.port().to_string()]);
 
@@ -653,7 +653,7 @@ async fn a_shutdown_does_not_wait_for_an_unreachable_upstream() {
         "[service]\nlog_level = \"debug\"\nshutdown_timeout = \"1ms\"\n[servers.up]\nurl = {url:?}\nstart = \"eager\"\n"
     );
     let mut daemon = Daemon::with(config).ready();
-    daemon.wait_log("is not there yet, metamcp tries again");
+    daemon.wait_log("is not available yet, metamcp tries again");
     let since = tokio::time::Instant::now();
     assert!(daemon.stop().success());
     // Far below the timeout of ten seconds, and above the need of a slow machine.

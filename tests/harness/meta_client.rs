@@ -1,4 +1,4 @@
-//! A client of the meta tools that validates each answer against the output schema of the tool.
+//! A client of the meta-tools that validates each answer against the output schema of the tool.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,7 +18,7 @@ const ERROR: &str = r#"{"type":"object","required":["error"],"properties":{"erro
     "tool_id":{"type":"string"},"op":{"type":"string"},"backend_kind":{"const":"mcp"},
     "step_index":{"type":"integer","minimum":0},"details":{"type":"object","minProperties":1}}}}}"#;
 
-/// A client of the meta tools.
+/// A client of the meta-tools.
 #[derive(Clone)]
 pub(crate) struct MetaClient {
     pub(crate) http: Client,

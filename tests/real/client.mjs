@@ -35,7 +35,7 @@ class Run {
     this.resources = null;
     this.prompts = null;
     this.connected = meeting(this.clients);
-    // One meeting for each thing that is asked: nobody answers before everybody is asked.
+    // One meeting for each question: no client answers before all are asked.
     this.asked = (plan.asks ?? []).map(() => meeting(this.clients));
   }
 

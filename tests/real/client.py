@@ -7,7 +7,7 @@ Prints one JSON report and exits 1 if anything was not as it should be. client.m
 prints the same report. The plan, every key optional:
 
     clients    how many, each with a connection and a session of its own (1)
-    era        "legacy" (initialize), "modern" (server/discover), "auto": whichever it turns out to be, or "sse":
+    era        "legacy" (initialize), "modern" (server/discover), "auto": the one that the server speaks, or "sse":
                the HTTP with SSE of 2024-11-05 ("auto")
     tools      names that must be listed
     calls      [{tool, arguments, expect, times}]: the text of each answer must contain "expect"; each client
@@ -15,7 +15,7 @@ prints the same report. The plan, every key optional:
     progress   {tool, arguments, total, first}: progress 1, 2 … total must arrive, after that in `first` if there is
                any, at the client that asked and no other
     asks       [{tool, arguments, expect}]: each client calls each tool, is asked for a name meanwhile, and gives
-               {value}; nobody answers before everybody is asked, and the text of the answer must contain "expect"
+               {value}; no client answers before all are asked, and the text of the answer must contain "expect"
     resources  true: list them, there must be some
     prompts    true: list them, there must be some
     timeout    seconds for everything together (60)
@@ -103,7 +103,7 @@ class Run:
         self.resources = None
         self.prompts = None
         self.connected = Meeting(self.clients)
-        # One for each thing that is asked: nobody answers before everybody is asked.
+        # One meeting for each question: no client answers before all are asked.
         self.asked = [Meeting(self.clients) for _ in plan.get("asks", [])]
 
     def expect(self, holds, client, claim):

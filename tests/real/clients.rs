@@ -81,7 +81,7 @@ fn path_cases(servers: &Installed) -> [PathCase; N_CASES] {
     let steps = |tool: &str| json!({ "tool": tool, "arguments": { "steps": "{steps}" }, "total": "{steps}" });
     let name = |tool: &str| json!({ "tool": tool, "expect": "Name: {value}" });
     let ask = |tool: &str| json!({ "tool": tool, "arguments": { "method": "elicitation/create" }, "expect": "{value}" });
-    // The same call through a meta tool, with the target in its arguments.
+    // The same call through a meta-tool, with the target in its arguments.
     let through = |server: &str, mut asked: Value| {
         let args = asked.get("arguments").cloned().unwrap_or_else(|| json!({}));
         asked["arguments"] = json!({ "server": server, "tool": asked["tool"], "args": args });
@@ -174,7 +174,7 @@ fn path_cases(servers: &Installed) -> [PathCase; N_CASES] {
     ]
 }
 
-/// Returns the call of a meta tool, which reports its start before the server reports progress.
+/// Returns the call of a meta-tool, which reports its start before the server reports progress.
 fn started(mut call: Value) -> Value {
     call["first"] = json!([[0, 1]]);
     call

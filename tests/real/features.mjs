@@ -91,7 +91,7 @@ class Participant {
     });
   }
 
-  /** Has the server tell everybody on its connection that its resources have changed. */
+  /** Has the server notify all clients of its connection that its resources have changed. */
   change() {
     const data = `data:text/plain,${this.name}`;
     const name = `${this.name}-${unique()}.gz`;
@@ -102,7 +102,7 @@ class Participant {
 const names = ['first', 'second', 'third'];
 const each = (all, what) => Promise.all(all.map(what));
 
-/** Waits until each client's stream is open: what one `actor` causes is heard by everybody. */
+/** Waits until each client's stream is open: all clients hear what one `actor` causes. */
 async function listening(all, actor = client => client) {
   await each(all, async client => {
     const before = client.changes;
@@ -112,7 +112,7 @@ async function listening(all, actor = client => client) {
   });
 }
 
-/** After this, everything that the server has sent before has come to everybody. */
+/** After this, each client has received all that the server sent before. */
 async function fence(all) {
   const before = all.map(client => client.changes);
   await all[0].change();

@@ -107,7 +107,7 @@ class Participant:
             raise RuntimeError(f"{self.name}: {what}") from None
 
     async def change(self):
-        """Has the server tell everybody on its connection that its resources have changed."""
+        """Has the server notify all clients of its connection that its resources have changed."""
         name = f"{self.name}-{secrets.token_hex(6)}.gz"
         data = f"data:text/plain,{self.name}"
         await self.call("gzip-file-as-resource", {"name": name, "data": data, "outputType": "resourceLink"})
@@ -130,7 +130,7 @@ async def listening(clients):
 
 
 async def fence(clients):
-    """After this, everything that the server has sent before has come to everybody."""
+    """After this, each client has received all that the server sent before."""
     before = {client: client.changes for client in clients}
     await clients[0].change()
     await each(clients, lambda client: client.until(lambda: client.changes > before[client], "no changed list"))

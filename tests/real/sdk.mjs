@@ -35,7 +35,7 @@ export function sdk(era, version = era === 'legacy' || era === 'sse' ? 1 : 2) {
     };
   }
   const { Client, StreamableHTTPClientTransport } = require('@modelcontextprotocol/client');
-  // "modern" is what "auto" must come to: whoever pins the version never finds out what a server has.
+  // "auto" must end at "modern": a client that pins the version does not test what the server offers.
   const mode = era === 'legacy' ? 'legacy' : 'auto';
   return {
     name: versionOf('@modelcontextprotocol/client'),

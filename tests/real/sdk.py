@@ -34,7 +34,7 @@ def connect(url, era, elicit=None):
     callback = answer if elicit else None
     if IS_FIRST:
         return first(url, era, callback)
-    # "modern" is what "auto" must come to: whoever pins the version never finds out what a server has.
+    # "auto" must end at "modern": a client that pins the version does not test what the server offers.
     mode = "legacy" if era in ("legacy", "sse") else "auto"
     return Client(sse_client(url, timeout=PATIENCE) if era == "sse" else url, mode=mode, elicitation_callback=callback)
 

@@ -54,7 +54,7 @@ class Shown(types.Result):
 
 
 class Tasks(ClientExtension):
-    """The extension for tasks: whoever calls a tool gets the result in the end."""
+    """The extension for tasks: the caller of a tool gets the result in the end."""
 
     identifier = "io.modelcontextprotocol/tasks"
 

@@ -66,7 +66,7 @@ impl BridgeRig {
 fn taken(unsent: &mut UnsentMessages) -> Vec<Value> {
     let mut written = Vec::new();
     let writing = unsent.write(&mut written);
-    futures_util::FutureExt::now_or_never(writing).expect("it waits for nobody").expect("written");
+    futures_util::FutureExt::now_or_never(writing).expect("it does not wait").expect("written");
     let lines = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
 }

@@ -391,7 +391,7 @@ async fn the_tools_of_a_per_session_server_are_read_on_a_connection_of_no_client
     let until = Instant::now() + LIMITS.silence;
     drop(rig.slot("a").lease(Some(&client), until).await.expect("its own"));
     settle().await;
-    assert_eq!(rig.n_notices(), 1, "what its own connection lists is another list");
+    assert_eq!(rig.n_notices(), 1, "the list of the client's own connection is a separate list");
     client.key = 8;
     let tools = rig.catalog.all(ListKind::Tools, Some(&client), LIMITS).await;
     assert!(!tools[0].1.iter().any(|tool| tool.key == "x"), "that was said to one client alone");
@@ -444,9 +444,9 @@ async fn an_old_list_of_a_server_without_change_notifications_is_read_again_on_u
     time::sleep(defaults::REFRESH_AFTER / 2).await;
     assert!(!is_known().await, "it is not old");
     time::sleep(defaults::REFRESH_AFTER).await;
-    assert_eq!(rig.server("a").n_lists(), 1, "nobody has used it");
+    assert_eq!(rig.server("a").n_lists(), 1, "no client has used the list");
 
-    assert!(!is_known().await, "nobody waits for it");
+    assert!(!is_known().await, "no client waits for the list");
     settle().await;
     assert!(is_known().await);
     assert_eq!((rig.server("a").n_lists(), rig.server("b").n_lists()), (2, 2));

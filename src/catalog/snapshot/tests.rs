@@ -161,7 +161,7 @@ fn the_contents_and_the_index_of_a_snapshot_agree_and_do_not_change() {
     rig.known.clear();
     rig.make();
     assert_eq!(rig.found("shuts"), [""; 0]);
-    assert!(kept.tool("b", "shut").is_some(), "whoever has one keeps it");
+    assert!(kept.tool("b", "shut").is_some(), "a reader keeps its snapshot");
 }
 
 #[test]

@@ -84,7 +84,7 @@ async fn an_unusable_unit_socket_is_reported_with_a_remedy() {
     ] {
         let error = launch(&unit(socket)).await.map(|_| ()).expect_err("cannot be used");
         let (text, expected) =
-            (chain(&error), format!("connect to `{}`{message}", socket.display()));
+            (chain(&error), format!("cannot connect to `{}`{message}", socket.display()));
         assert!(text.starts_with(&expected) && (message.is_empty() || text == expected), "{text}");
         assert!(error.hint().contains(hint), "{}", error.hint());
     }

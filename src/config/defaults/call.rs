@@ -18,16 +18,17 @@ pub const INPUT_ROUNDS_MAX: u32 = 32;
 /// The largest number of results of one server that are kept for clients that asked for a task.
 pub const FINISHED_TASKS_MAX: usize = 256;
 
-/// The largest total size of these results, in bytes. One may be as large as a message.
+/// The largest total size of kept task results, in bytes. One may be as large as a message.
 pub const FINISHED_TASKS_BYTES_MAX: usize = 64 << 20;
 
-/// The time that such a result is kept if the client does not set it.
+/// The time that a task result is kept if the client does not set it.
 pub const FINISHED_TASK_TTL: Duration = Duration::from_secs(300);
 
-/// The shortest such time, whatever the client sets. The client has to return for the result.
+/// The shortest time that a task result is kept, whatever the client sets. The client has to return
+/// for the result.
 pub const FINISHED_TASK_TTL_MIN: Duration = Duration::from_secs(1);
 
-/// The longest such time, whatever the client sets.
+/// The longest time that a task result is kept, whatever the client sets.
 pub const FINISHED_TASK_TTL_MAX: Duration = Duration::from_secs(3600);
 
 /// The first and the longest pause before a request is sent again to a server of the modern era. It
@@ -42,7 +43,8 @@ pub const REPLAYS: u32 = 1;
 /// twice. One request may meet two of the TCP connections that a stopping upstream closes.
 pub const REPEATS: u32 = 2;
 
-/// The pause before such a request. After it, the closing connections are known to be closed.
+/// The pause before an interrupted request is sent again. By then, the connections that the
+/// upstream closes are closed.
 pub const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The largest number of further attempts to connect within one request, after one that failed.

@@ -4,7 +4,7 @@
 /// The event loops need processors as well.
 pub const COMPUTE_THREADS_MAX: usize = 4;
 
-/// The stack of such a thread, in bytes: four times the stack of a check, mostly untouched.
+/// The stack of a compute thread, in bytes: four times the stack of a check, mostly untouched.
 pub const COMPUTE_STACK_BYTES: usize = 4 << 20;
 
 /// The largest number of computations that wait for a thread: a few seconds of work. A later answer

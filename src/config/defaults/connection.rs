@@ -19,7 +19,7 @@ pub const CONNECT_NOTICED_AFTER: Duration = Duration::from_millis(750);
 /// again, and shorter than any client waits.
 pub const ABSENCE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first and the longest pause between attempts in this time.
+/// The first and the longest pause between attempts to reach an absent upstream.
 pub const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// The silence on a TCP connection to an upstream after which TCP probes the other end. It is below
@@ -58,7 +58,7 @@ pub const WARM_UP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The silence of a server after which it is pinged.
 pub const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The same for an upstream.
+/// The silence of an upstream after which it is pinged.
 pub const HEALTH_INTERVAL_UPSTREAM: Duration = Duration::from_secs(20);
 
 /// The messages without an answer among them that count as signs of life. No tool reports as much
@@ -127,7 +127,8 @@ pub const NOTIFICATION_QUEUE: usize = 256;
 /// The time without a read while a client's queue is full, before its request is given up.
 pub const OVERRUN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The largest total size of these notifications, in bytes; a single one may be larger.
+/// The largest total size of the notifications that wait for the client of one request, in bytes;
+/// a single one may be larger.
 pub const NOTIFICATION_BYTES_MAX: usize = 1 << 20;
 
 /// The largest number of messages without a request that wait to be handed on; more are dropped.

@@ -17,7 +17,7 @@ pub const DOCTOR_PROBES_MAX: usize = 4;
 /// The first lines that are shown of standard error, and of standard output without messages.
 pub const DOCTOR_LINES_MAX: usize = 10;
 
-/// The part of such a line that is read, in bytes. The beginning identifies a message.
+/// The part of a shown line that is read, in bytes. The beginning identifies a message.
 pub const DOCTOR_LINE_BYTES_MAX: usize = 4 << 10;
 
 /// The largest number of pages of tools that are read. Servers with a hundred tools have two.

@@ -54,7 +54,8 @@ pub const TOKEN_BYTES_MAX: usize = 4 << 10;
 /// without the token sees the reason. Arguments of tools are smaller, except whole files.
 pub const DENIED_BODY_BYTES_SKIPPED: usize = 256 << 10;
 
-/// The longest time to read it. Data that is under way arrives in a round trip or two.
+/// The longest time to read the body of a refused request. Data that is under way arrives in a
+/// round trip or two.
 pub const DENIED_BODY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The time that a browser may reuse the answer to a CORS preflight. A reload that removes an
@@ -65,7 +66,7 @@ pub const PREFLIGHT_MAX_AGE: Duration = Duration::from_secs(600);
 /// several clients with an old token.
 pub const WRONG_TOKENS_BURST: u32 = 20;
 
-/// The time after which one more is answered at once. Tokens are not typed by hand.
+/// The time after which one more wrong token is answered at once. Tokens are not typed by hand.
 pub const WRONG_TOKEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest wait of the answer to a wrong token. Those of one source that would wait longer get
@@ -75,7 +76,7 @@ pub const WRONG_TOKEN_DELAY_MAX: Duration = Duration::from_secs(5);
 /// The interval of log lines about wrong tokens of one source, so that none fills the journal.
 pub const WRONG_TOKEN_LOG_PAUSE: Duration = Duration::from_secs(60);
 
-/// The largest number of such lines in that time, of all sources together.
+/// The largest number of log lines about wrong tokens in that interval, of all sources together.
 pub const WRONG_TOKEN_LOG_LINES_MAX: u32 = 20;
 
 /// The largest number of remembered sources of wrong tokens, the latest ones: 100 bytes each.
@@ -110,7 +111,7 @@ pub const BATCH_ANSWER_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// wait. Waiting requests take memory, and a client waits for its answers.
 pub const LEGACY_SSE_REQUESTS_MAX: usize = 256;
 
-/// The same for one client on a pipe; one request too many is refused.
+/// The largest number of requests of one client on a pipe; one request too many is refused.
 pub const PIPE_REQUESTS_MAX: usize = LEGACY_SSE_REQUESTS_MAX;
 
 /// The largest number of a pipe client's notifications and answers that wait for their server.
@@ -124,7 +125,7 @@ pub const PIPE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of unread events of an answer at which no more are taken from the server.
 pub const UNREAD_EVENTS: usize = 64;
 
-/// The largest total size of these events, in bytes; one larger event is taken all the same.
+/// The largest total size of unread events, in bytes; one larger event is taken all the same.
 pub const UNREAD_BYTES: usize = 256 << 10;
 
 /// The largest number of client connections at a time; more wait in the backlog. As many as

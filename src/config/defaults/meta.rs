@@ -1,4 +1,4 @@
-//! Bounds of the meta tools: their arguments, and the size of their results.
+//! Bounds of the meta-tools: their arguments, and the size of their results.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use super::MESSAGE_BYTES_MAX;
 /// 16,000 tokens, more than a model can use.
 pub const RESULT_BYTES_MAX: usize = 64 << 10;
 
-/// The smallest and the largest such size that can be declared, in bytes. A preview must be smaller
+/// The smallest and the largest `tools.result_bytes_max`, in bytes. A preview must be smaller
 /// than its result, and no message is larger.
 pub const RESULT_BYTES_RANGE: (usize, usize) = (1 << 10, MESSAGE_BYTES_MAX);
 
 /// The default for the largest number of steps in a chain.
 pub const CHAIN_STEPS_MAX: usize = 8;
 
-/// The largest such number that can be declared.
+/// The largest number of steps of a chain that can be declared.
 pub const CHAIN_STEPS_LIMIT: usize = 64;
 
 /// The space for server names in the view `meta`'s instructions, which clients cut at 2 KB.

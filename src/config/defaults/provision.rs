@@ -8,7 +8,7 @@ pub const PROVISION_CONFIDENCE_MIN: f64 = 0.6;
 /// The largest number of servers that may be provisioned. Each is searched.
 pub const PROVISIONABLE_MAX: usize = 1024;
 
-/// The largest number of keywords of such a server. More would match anything.
+/// The largest number of keywords of a provisionable server. More would match anything.
 pub const KEYWORDS_MAX: usize = 32;
 
 /// The longest namespace or keyword, in bytes: a package's name, or a phrase.

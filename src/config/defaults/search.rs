@@ -7,7 +7,7 @@ use super::BREAKER_COOLDOWN;
 /// The largest number of declared groups of synonyms: more than a person can review.
 pub const SYNONYM_GROUPS_MAX: usize = 256;
 
-/// The largest number of words or phrases in such a group. Each finds all others.
+/// The largest number of words or phrases in a group of synonyms. Each finds all others.
 pub const SYNONYMS_IN_GROUP_MAX: usize = 16;
 
 /// The longest synonym, in bytes: a phrase, and no sentence.
@@ -20,11 +20,11 @@ pub const EMBEDDING_TEXT_BYTES_MAX: usize = 2 << 10;
 /// The largest number of texts in one request for vectors. Common servers take 32 and more.
 pub const EMBEDDING_BATCH_TEXTS_MAX: usize = 32;
 
-/// The largest total size of these texts, in bytes. It is half of what 32 texts may have, so that a
-/// request takes seconds on a CPU.
+/// The largest total size of the texts of one embedding request, in bytes. It is half of what 32
+/// texts may have, so that a request takes seconds on a CPU.
 pub const EMBEDDING_BATCH_BYTES_MAX: usize = 32 << 10;
 
-/// The longest time of such a request. Some servers load the model for the first one.
+/// The longest time of an embedding request. Some servers load the model for the first one.
 pub const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The time that a search waits for the vector of its query, before it runs without. A small model

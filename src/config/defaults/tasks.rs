@@ -10,11 +10,11 @@ pub const TASK_EXPIRY: Duration = Duration::from_secs(60 * 60);
 /// The shortest expiry that can be declared. The caller needs time to read the result.
 pub const TASK_EXPIRY_MIN: Duration = Duration::from_secs(60);
 
-/// The largest number of such calls that run at a time. No client waits for them, and a shared
-/// server has other requests to answer.
+/// The largest number of background calls that run at a time. No client waits for them, and a
+/// shared server has other requests to answer.
 pub const TASKS_RUNNING_MAX: usize = 64;
 
-/// The largest number of them, including ended ones, of which the oldest are removed.
+/// The largest number of background calls, including ended ones; the oldest ended ones go first.
 pub const TASKS_MAX: usize = 512;
 
 /// The largest total size of the outcomes of ended ones, in bytes. It is that of the results kept
@@ -28,11 +28,11 @@ pub const TASK_FILE_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX + (64 << 10);
 /// The largest number of unreadable files that are set aside; further ones are removed.
 pub const TASK_FILES_BROKEN_MAX: usize = 16;
 
-/// The time that such a call may run if its caller does not set it. No client waits, so only a call
-/// that hangs for ever must be cut off.
+/// The time that a background call may run if its caller does not set it. No client waits, so only
+/// a call that hangs for ever must be cut off.
 pub const TASK_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// The longest time that its caller may set.
+/// The longest time that the caller of a background call may set.
 pub const TASK_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// The pause before a server is asked again about its own task, if the server does not set it.

@@ -77,7 +77,7 @@ pub(super) async fn shake_hands(
         OpeningOrder::Initialize => {
             let answer = handshake.initialize().await?;
             if answer.part(MessagePart::Result).is_none() {
-                // The assumption about its era does not hold any more.
+                // The assumption about its era no longer holds.
                 let error = handshake.refused(method::INITIALIZE, &answer);
                 return Err(HandshakeFailure::Reopen(OpeningOrder::Probe, error));
             }

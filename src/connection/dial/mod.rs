@@ -116,7 +116,7 @@ impl Dialer {
             let report = chain(&error);
             tracing::debug!(
                 mcp_server = %server, error = report,
-                "server `{server}` is not there yet, metamcp tries again: {report}"
+                "server `{server}` is not available yet, metamcp tries again: {report}"
             );
             on_absence(&error);
             tokio::select! {
@@ -199,7 +199,7 @@ impl DialTarget<'_> {
             Err(HandshakeFailure::Reopen(other, error)) if choice == EraChoice::Auto => {
                 tracing::debug!(
                     mcp_server = %server, %error,
-                    "metamcp connects to server `{server}` again, in another order: {error}"
+                    "metamcp connects to server `{server}` again, with another handshake: {error}"
                 );
                 self.open(other).await.map(|(connection, finding)| {
                     connection.counters.is_reopened.store(true, Ordering::Relaxed);

@@ -72,7 +72,7 @@ async fn a_server_that_refused_the_era_probe_is_probed_again_later() {
     assert_eq!(dialer.server.n_launches(), 3, "and was asked on another pipe");
 
     dialer.server.set_behaviour(ServerBehaviour::Good);
-    assert_eq!(dialer.dial().await.0, Era::Legacy, "it knows nothing of the question any more");
+    assert_eq!(dialer.dial().await.0, Era::Legacy, "the server no longer knows `server/discover`");
     let n_discoveries = dialer.server.n_discoveries();
     dialer.server.set_behaviour(ServerBehaviour::SlowBoth);
     dialer.server.release(2);

@@ -18,10 +18,10 @@ use super::{
     http_pool::{HttpPool, ResponseBody},
 };
 use crate::{
-    body::{self, BodyReadError, MemoryPressurePolicy, OutgoingBody},
     capacity_holder::Account,
     config::defaults,
     error_report::chain,
+    http_body::{self, BodyReadError, MemoryPressurePolicy, OutgoingBody},
     protocol::{
         ByteChunks,
         payloads::{SESSION_HEADER, ServerProfile, VERSION_HEADER},
@@ -251,7 +251,8 @@ pub(super) async fn read_whole(
     holds: usize,
 ) -> Result<Bytes, RequestFailure> {
     let length_max = defaults::MESSAGE_BYTES_MAX;
-    let read = body::read_whole(body, length_max, MemoryPressurePolicy::Wait { account, holds });
+    let read =
+        http_body::read_whole(body, length_max, MemoryPressurePolicy::Wait { account, holds });
     read.await.map_err(|error| match error {
         BodyReadError::NoMemory(exhausted) => RequestFailure::NoMemory(exhausted),
         BodyReadError::TooLong => RequestFailure::Oversized { length: length_max },
@@ -273,7 +274,7 @@ pub(super) async fn drain(mut body: ResponseBody) -> Result<Vec<u8>, hyper::Erro
 
 /// Reads an unneeded body to its end, so that its TCP connection can be reused.
 pub(super) async fn finish(mut body: ResponseBody) {
-    body::discard(&mut body, defaults::STREAM_END).await;
+    http_body::discard(&mut body, defaults::STREAM_END).await;
 }
 
 /// Returns whether an answer says that the upstream does not know the session of the request.

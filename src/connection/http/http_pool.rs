@@ -26,7 +26,7 @@ use tokio::{net::TcpStream, time::Instant};
 use tower_service::Service as _;
 
 use super::super::RequestFailure;
-use crate::{body::OutgoingBody, config::defaults, error_report::chain};
+use crate::{config::defaults, error_report::chain, http_body::OutgoingBody};
 
 type Driver = http1::Connection<TokioIo<TcpStream>, OutgoingBody>;
 

@@ -232,7 +232,7 @@ impl MeteredEvents {
         }
     }
 
-    /// Passes one event to the connection, and releases memory that no event needs any more.
+    /// Passes one event to the connection, and releases the memory of processed events.
     fn take(&mut self, connection: &Arc<Connection>, item: SseItem, via: Option<u64>) {
         self.dispatch(connection, item, via);
         self.release_unused();

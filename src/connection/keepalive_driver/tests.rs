@@ -102,7 +102,7 @@ async fn a_child_that_hangs_in_a_request_is_replaced_even_if_it_is_not_kept_aliv
 
         // The silence of a minute, then three pings without a pause.
         assert_eq!((seconds, server.n_pings()), (90, 3), "{lifecycle:?}");
-        assert!(matches!(late, Err(RequestFailure::Unresponsive)), "what runs there fails too");
+        assert!(matches!(late, Err(RequestFailure::Unresponsive)), "a running request fails too");
         connection.down().await;
         assert_eq!(server.n_living(), 0);
     }

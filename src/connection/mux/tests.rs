@@ -60,7 +60,7 @@ fn a_free_place_goes_to_the_client_with_the_fewest_requests() {
     let greedy = ask(&mut mux, session(1, 1)).expect("it waits");
     assert_eq!(mux.in_flight(), 2);
     mux.abandon(ids[1], Duration::from_secs(60));
-    assert!(mux.leave_queue(greedy).is_none(), "what drains takes no place");
+    assert!(mux.leave_queue(greedy).is_none(), "a draining request takes no place");
     assert_eq!((mux.in_flight(), mux.n_draining), (2, 1));
     assert!(mux.drain().len() == 3 && mux.waitlist.is_none());
 }
@@ -125,7 +125,7 @@ fn draining_requests_do_not_block_new_ones() {
         mux.abandon(id, later);
     }
     assert_eq!((mux.in_flight(), mux.n_draining), (0, 2));
-    assert!(mux.draining.len() <= 22, "what is forgotten leaves no trace");
+    assert!(mux.draining.len() <= 22, "a forgotten request leaves no entry");
 }
 
 #[test]

@@ -119,7 +119,7 @@ struct Batch {
 impl Batch {
     fn push(&mut self, frame: Frame, connection: &Connection) {
         if let Some(request) = frame.request {
-            // No caller waits for it any more, so it is not sent at all.
+            // Its caller no longer waits, so it is not sent at all.
             if !connection.is_waiting(request) {
                 connection.forget(request);
                 return;

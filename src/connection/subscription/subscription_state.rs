@@ -25,7 +25,7 @@ pub(super) struct SubscriptionState {
 pub(super) enum SubscriptionAction {
     /// Nothing: the wanted subscription is open, or refused.
     Rest,
-    /// Close the subscription: no notices are wanted any more.
+    /// Close the subscription: notices are no longer wanted.
     Close,
     /// Open a subscription with this filter.
     Open(SubscriptionFilter),

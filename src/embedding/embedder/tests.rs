@@ -222,7 +222,7 @@ async fn an_answer_with_a_changed_dimension_is_rejected() {
         "the answer of the embedding endpoint is unusable: its vectors have 3 numbers, and earlier ones 2"
     );
     assert_eq!(error.code(), "EMBEDDING_UNUSABLE");
-    assert!(embedder.vectors(&texts(["a"]))[0].is_some(), "what is known stays");
+    assert!(embedder.vectors(&texts(["a"]))[0].is_some(), "known vectors are kept");
 }
 
 #[tokio::test]
@@ -363,7 +363,7 @@ async fn an_endpoint_that_fails_is_not_asked_until_the_breaker_probes_it() {
     for query in ["a", "b", "c", "d", "e"] {
         assert_eq!(cooling.query(query).await, None);
     }
-    assert_eq!(n_asked.load(Ordering::Relaxed), 3, "then nothing is asked any more");
+    assert_eq!(n_asked.load(Ordering::Relaxed), 3, "no further request is sent");
 
     let timeouts = EmbeddingTimeouts { cooldown: Duration::ZERO, ..timeouts() };
     let cooled = Embedder::with(&declared(&site, "m"), None, None, timeouts).expect("one");

@@ -1,4 +1,4 @@
-//! The errors in the arguments of a meta tool.
+//! The errors in the arguments of a meta-tool.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::{
     protocol::{RpcError, rpc_error::INVALID_PARAMS},
 };
 
-/// An error in the arguments of a meta tool. Fields are named by their path.
+/// An error in the arguments of a meta-tool. Fields are named by their path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
     /// A required field is missing.

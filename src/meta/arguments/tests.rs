@@ -232,7 +232,7 @@ fn each_field_of_each_definition_is_read() {
             .filter(|(name, _)| required.contains(&json!(name)))
             .map(|(name, schema)| (name.clone(), value(schema)))
             .collect();
-        let plain = read(*tool, &json!(least)).expect("what is required is enough");
+        let plain = read(*tool, &json!(least)).expect("the required arguments are enough");
         for (name, schema) in properties {
             let mut more = least.clone();
             more.insert(name.clone(), value(schema));

@@ -43,7 +43,7 @@ fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
 #[test]
 fn the_core_set_costs_less_than_1300_tokens() {
     let length = list(ToolSet::Core.tools().iter().copied(), true).len();
-    assert!(length <= CORE_BYTES_MAX, "{length} bytes: count its tokens anew");
+    assert!(length <= CORE_BYTES_MAX, "{length} bytes: count its tokens again");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(super) struct NewConnection {
 pub(super) enum ConnectRefusal {
     /// The attempt with this number failed.
     Dial { attempt: u64, error: Arc<ConnectError> },
-    /// The attempt was not started because no request waits for it any more.
+    /// The attempt was not started because no request waits for it.
     Abandoned,
     /// The attempt was not started, or was cancelled, because the server is closing.
     Closing,
@@ -114,7 +114,7 @@ impl Supervisor {
     }
 
     /// Begins to connect with the permits in `taken`, or with those of the last connection. Returns
-    /// `false` if there are none. One lock, as the last connection may return its permits anytime.
+    /// `false` if there are none. One lock: the last connection may return its permits at any time.
     fn begin(&self, taken: &mut Vec<ConnectionPermit>) -> Result<bool, ConnectRefusal> {
         let mut state = self.state();
         if state.is_closing {

@@ -127,7 +127,7 @@ impl Supervisor {
     }
 
     /// Waits for the permits that a connection needs. Returns `None` if no request waits for the
-    /// connection any more, or if the server is closing.
+    /// connection, or if the server is closing.
     pub(super) async fn acquire_permits(self: &Arc<Self>) -> Option<Vec<ConnectionPermit>> {
         let holder = self.state().holder.unwrap_or(Holder::SERVICE);
         let permits = async {

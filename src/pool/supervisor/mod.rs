@@ -296,7 +296,7 @@ impl Supervisor {
         }
     }
 
-    /// Records that no client watches a resource with the connection any more.
+    /// Records that clients no longer watch a resource with the connection.
     fn note_unwatched(&self) {
         let now = Instant::now();
         let mut state = self.state();

@@ -109,7 +109,7 @@ impl Supervisor {
         let refusal = answer.part(MessagePart::Error).map(|error| connection.quote(error));
         if let Some(error) = &refusal {
             let name = self.name();
-            tracing::debug!(mcp_server = %name, error, ?step, "server `{name}` refused a step: {error}");
+            tracing::debug!(mcp_server = %name, error, ?step, "server `{name}` refused a setting: {error}");
         }
         self.desired().done(connection.generation(), step, answer.part(MessagePart::Error));
         Ok(())
@@ -125,7 +125,7 @@ impl Supervisor {
         let refused = connection.watch(uris).await?;
         for (uri, error) in &refused {
             let (name, error) = (self.name(), connection.quote(error));
-            tracing::debug!(mcp_server = %name, uri, error, "server `{name}` refused a watch: {error}");
+            tracing::debug!(mcp_server = %name, uri, error, "server `{name}` refused to watch a resource: {error}");
         }
         self.desired().watched(connection.generation(), uris, refused);
         Ok(())

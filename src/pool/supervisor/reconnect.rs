@@ -41,7 +41,7 @@ impl Supervisor {
     }
 
     /// Reconnects with growing pauses, until it succeeds, the maximum is reached, or the connection
-    /// is not desired any more.
+    /// is no longer desired.
     async fn reconnect(self: Arc<Self>) {
         loop {
             time::sleep(self.pause()).await;

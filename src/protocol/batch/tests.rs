@@ -64,7 +64,7 @@ fn two_requests_with_one_id_are_refused_and_a_response_is_no_request() {
 fn an_invalid_batch_member_does_not_affect_the_others() {
     let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let batch = parse(&format!("[{notification},{{}},7]")).expect("a batch");
-    assert!(batch.wants_answer(), "what is wrong is told");
+    assert!(batch.wants_answer(), "an invalid member gets an error");
     let found: Vec<bool> = batch.into_members().map(|member| member.is_ok()).collect();
     assert_eq!(found, [true, false, false]);
     assert!(!parse(&format!("[{notification}]")).expect("a batch").wants_answer());

@@ -86,7 +86,11 @@ fn a_repeated_member_that_routes_a_request_is_refused() {
         }
     }
     let other = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":1,"x":2}}"#;
-    assert_eq!(parse(other).bytes(), other.as_bytes(), "what nobody looks at is the server's");
+    assert_eq!(
+        parse(other).bytes(),
+        other.as_bytes(),
+        "metamcp forwards members that it does not read"
+    );
 }
 
 #[test]

@@ -277,7 +277,7 @@ async fn a_thousand_requests_start_each_server_once_and_leave_nothing() {
     for name in names.iter().map(String::as_str).chain(["weather", "git"]) {
         assert_eq!(rig.server(name).n_launches(), 1, "{name}");
     }
-    assert_eq!(rig.server("translator").n_launches(), 0, "nobody trusts it");
+    assert_eq!(rig.server("translator").n_launches(), 0, "its namespace is not trusted");
 }
 
 #[tokio::test(start_paused = true)]
@@ -292,7 +292,7 @@ async fn a_dormant_server_is_found_by_a_tool_of_an_earlier_run() {
 
     let before = Rig::keeping(DECLARED, store());
     before.server("weather").list(&[tide]);
-    assert_eq!(before.ask(HARBOUR, true).await.source, MatchSource::None, "nobody knows");
+    assert_eq!(before.ask(HARBOUR, true).await.source, MatchSource::None, "no server matches");
     before.ask(FORECAST, true).await;
     let stop = CancellationToken::new();
     stop.cancel();
@@ -395,7 +395,7 @@ async fn a_registry_is_asked_only_without_a_local_match_and_only_suggests() {
 
     let n_before = site.recorded().len();
     assert_eq!(rig.ask(FORECAST, false).await.source, MatchSource::Catalog);
-    assert_eq!(site.recorded().len(), n_before, "what is declared is good enough");
+    assert_eq!(site.recorded().len(), n_before, "the declared server is good enough");
 }
 
 #[tokio::test]
@@ -419,7 +419,7 @@ async fn an_unreachable_registry_is_reported_and_the_other_matches_stay() {
     let found = Rig::with(&config).ask("mow the lawn", true).await;
     assert_eq!(found.source, MatchSource::None);
     assert!(
-        found.message.contains("The registry has no answer: cannot connect to"),
+        found.message.contains("The registry gave no usable answer: cannot connect to"),
         "{}",
         found.message
     );

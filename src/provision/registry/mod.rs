@@ -46,7 +46,7 @@ pub(super) struct RegistryResults {
     pub(super) failure: Option<String>,
 }
 
-/// The reason why a registry has no answer.
+/// The reason why a registry gave no usable answer.
 #[derive(Debug, thiserror::Error)]
 enum RegistryError {
     #[error(transparent)]
@@ -143,7 +143,7 @@ impl RegistryClient {
                         reason,
                         hint,
                         is_stale,
-                        "registry `{host}` has no answer: {reason}"
+                        "registry `{host}` gave no usable answer: {reason}"
                     );
                 }
                 (stale.unwrap_or_default(), Some(reason))

@@ -131,7 +131,11 @@ async fn an_unused_session_ends_at_its_timeout_and_not_before() {
                 Ok(found) => {
                     assert_eq!(mode, SessionMode::Lenient);
                     assert!(!Arc::ptr_eq(&found, &opened) && !sessions.has_levels());
-                    assert_eq!(capabilities(&found), SAMPLING, "what the id says is as it was");
+                    assert_eq!(
+                        capabilities(&found),
+                        SAMPLING,
+                        "the capabilities in the id are unchanged"
+                    );
                 }
                 Err(error) => {
                     assert_eq!((mode, error), (SessionMode::Strict, SessionLookupError::Unknown));

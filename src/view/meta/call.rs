@@ -1,4 +1,4 @@
-//! Calls of one tool through a meta tool.
+//! Calls of one tool through a meta-tool.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The meta tools that search and list tools.
+//! The meta-tools that search and list tools.
 
 use serde_json::{Value, json};
 

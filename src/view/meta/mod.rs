@@ -1,6 +1,6 @@
-//! The view of a few meta tools, which find the tools of all servers and call them.
+//! The view of a few meta-tools, which find the tools of all servers and call them.
 //!
-//! The list of meta tools never grows with the servers. The two sets have the same operations under
+//! The list of meta-tools never grows with the servers. The two sets have the same operations under
 //! different names.
 
 use serde_json::{Value, json};
@@ -32,12 +32,12 @@ mod call;
 mod chain;
 mod describe;
 mod discover;
+mod meta_caches;
 mod reply;
 mod responder;
-mod state;
 
+pub(super) use meta_caches::MetaState;
 use reply::{MetaCaller, MetaRefusal, MetaReply};
-pub(super) use state::MetaState;
 
 impl Views {
     pub(super) async fn meta(
@@ -66,7 +66,7 @@ impl Views {
         json!({ "tools": { "listChanged": self.config.load().tools.list_changed } })
     }
 
-    /// Returns the instructions for clients: the use of the meta tools, and as many servers as fit.
+    /// Returns the instructions for clients: the use of the meta-tools, and as many servers as fit.
     pub(super) fn meta_instructions(&self) -> String {
         let usage = match self.config.load().tools.sets.first() {
             Some(ToolSet::Core) | None => {
@@ -107,7 +107,7 @@ impl Views {
         Ok(answer_text(request, &list))
     }
 
-    /// Answers a call of a meta tool, or forwards the call that it stands for.
+    /// Answers a call of a meta-tool, or forwards the call that it stands for.
     async fn call_meta_tool(
         &self,
         session: &Session,
@@ -178,7 +178,7 @@ impl Views {
         }
     }
 
-    /// Returns the error for an unknown meta tool, with advice for calling a server's tool.
+    /// Returns the error for an unknown meta-tool, with advice for calling a server's tool.
     fn no_meta_tool(&self, name: &str) -> RpcError {
         let sets = &self.config.load().tools.sets;
         let shown = quoted(name);

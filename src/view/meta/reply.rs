@@ -1,4 +1,4 @@
-//! The callers of meta tools, and the replies to them.
+//! The callers of meta-tools, and the replies to them.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ use crate::{
     view::RequestOutcome,
 };
 
-/// The caller of a meta tool, with everything that a call needs from it.
+/// The caller of a meta-tool, with everything that a call needs from it.
 #[derive(Clone, Copy)]
 pub(super) struct MetaCaller<'a> {
     /// The session of the client.
@@ -32,7 +32,7 @@ impl MetaCaller<'_> {
     }
 }
 
-/// The reply to a call of a meta tool.
+/// The reply to a call of a meta-tool.
 #[derive(Clone, Debug)]
 pub(super) struct MetaReply {
     /// The tool.
@@ -87,7 +87,7 @@ impl MetaReply {
     }
 }
 
-/// The reason why a meta tool rejects a call.
+/// The reason why a meta-tool rejects a call.
 #[derive(Debug)]
 pub(super) enum MetaRefusal {
     /// The call is invalid: a fault of the client.

@@ -1,4 +1,4 @@
-//! The conversion of a tool's result into the answer of a meta tool.
+//! The conversion of a tool's result into the answer of a meta-tool.
 
 use std::{sync::Arc, time::Duration};
 

@@ -150,7 +150,7 @@ async fn arguments_in_json_text_nested_too_deep_do_not_reach_a_child() {
 
     assert_eq!(error["details"]["cause"], "TOO_DEEP", "{error}");
     assert!(is_unharmed(&fakes, &client).await);
-    // A message to a meta tool may use the full depth.
+    // A message to a meta-tool may use the full depth.
     let levels = DEPTH_MAX - CALL_LEVELS - 1;
     let hole = json!({ "name": "mcp_call", "arguments": {
         "server": "fragile", "tool": "echo", "args": { "value": "HOLE" },

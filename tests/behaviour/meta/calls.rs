@@ -1,4 +1,4 @@
-//! Calls of servers' tools through the meta tools: results, spellings, arguments and progress.
+//! Calls of servers' tools through the meta-tools: results, spellings, arguments and progress.
 
 use serde_json::{Value, json};
 

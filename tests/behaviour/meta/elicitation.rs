@@ -1,4 +1,4 @@
-//! Elicitation during a call through a meta tool.
+//! Elicitation during a call through a meta-tool.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn accept(_: &str, _: &Value) -> Value {
     json!({ "action": "accept", "content": { "name": "me" } })
 }
 
-/// Returns a call through each meta tool, with the path of the value in its answer.
+/// Returns a call through each meta-tool, with the path of the value in its answer.
 fn calls(server: &str) -> [(&'static str, Value, &'static str); 2] {
     let id = format!("{server}/ask");
     [

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::time;
 
-use super::{Catalog, Listing, digest::CatalogDigest};
+use super::{Catalog, Listing, definition_hash::CatalogDigest};
 use crate::{
     config::{ServerConfig, defaults},
     protocol::list_page::ListKind,
@@ -33,12 +33,12 @@ impl Catalog {
         match time::timeout(defaults::CACHE_READ_TIMEOUT, reading).await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => {
-                tracing::error!(%error, "cached tools of servers that may be added not read: {error}");
+                tracing::error!(%error, "cannot read the cached tools of servers that may be added: {error}");
                 Vec::new()
             }
             Err(_) => {
                 tracing::warn!(
-                    "cached tools of servers that may be added are late: used without them"
+                    "reading the cached tools of servers that may be added takes too long: metamcp continues without them"
                 );
                 Vec::new()
             }

@@ -1,4 +1,4 @@
-//! The state of the meta tools between calls: large results, and compiled schemas.
+//! The state of the meta-tools between calls: large results, and compiled schemas.
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// The state of the meta tools.
+/// The state of the meta-tools.
 #[derive(Debug)]
 pub(in crate::view) struct MetaState {
     pub(in crate::view) validators: Arc<SchemaCache>,
