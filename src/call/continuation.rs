@@ -99,7 +99,7 @@ impl Exchange {
             NextAction::Error(error) => return Some(Err(error)),
             NextAction::Request(slot, request) => self.begin(slot, request),
             NextAction::Compute => {
-                self.compute(0, |continuation, _, stop| continuation.resume(stop))
+                self.compute(0, |continuation, _, stop| continuation.resume(stop));
             }
         }
         None

@@ -262,7 +262,7 @@ pub(super) fn start_batch(
                 let (context, view, session) =
                     (Arc::clone(&context), view.clone(), Arc::clone(session));
                 replies.push_background(async move {
-                    deliver(&context, &view, &message, &session).await
+                    deliver(&context, &view, &message, &session).await;
                 });
             }
             Err(error) => replies.push_answer(IngressError::from(error).render(None)),

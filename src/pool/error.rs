@@ -57,7 +57,14 @@ impl SlotError {
 
     /// Returns the kind of failure.
     pub fn fault(&self) -> Fault {
-        if let Self::Dial { error, .. } = self { error.fault() } else { Fault::Cancelled }
+        match self {
+            Self::Dial { error, .. } => error.fault(),
+            Self::Closing(_)
+            | Self::Busy { .. }
+            | Self::Exhausted { .. }
+            | Self::SessionRequired(_)
+            | Self::SessionEnded(_) => Fault::Cancelled,
+        }
     }
 }
 

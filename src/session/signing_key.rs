@@ -158,7 +158,7 @@ fn load_or_create(directory: &Path) -> Result<Key, KeyStorageError> {
     let removed = fs::remove_file(&draft);
     match made {
         Ok(()) => {
-            tracing::info!(path = %path.display(), "generated a key for session ids in `{}`", path.display())
+            tracing::info!(path = %path.display(), "generated a key for session ids in `{}`", path.display());
         }
         // Another instance was faster. Its key is used.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

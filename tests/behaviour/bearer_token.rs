@@ -355,7 +355,10 @@ async fn a_reload_reads_the_token_again_and_keeps_the_old_one_if_the_new_one_is_
     credentials.write("canary");
     let notices = daemon.reload();
     let ready = notices.last().expect("a notice");
-    assert!(ready.contains("configuration refused: `credential:token`, the token of"), "{ready}");
+    assert!(
+        ready.contains("configuration refused: the client token `credential:token`"),
+        "{ready}"
+    );
     daemon.wait_log("openssl rand -hex 32");
     assert_eq!(status_for(&daemon, second).await, 200, "the old token stays valid");
 

@@ -90,7 +90,7 @@ impl ReconnectingClient {
         let text = str::from_utf8(&body).expect("UTF-8");
         match serde_json::from_str::<Vec<&RawValue>>(text) {
             Ok(messages) => {
-                messages.iter().for_each(|message| assert_message(message.get(), mutant))
+                messages.iter().for_each(|message| assert_message(message.get(), mutant));
             }
             Err(_) => assert_message(text, mutant),
         }

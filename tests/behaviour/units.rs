@@ -181,7 +181,7 @@ async fn a_call_waits_for_a_unit_socket_that_is_being_recreated() {
     drop(unit);
     std::fs::remove_file(fakes.path("notes.sock")).expect("removed");
     let call = running(async move { client.tool("echo", json!({ "value": 2 })).await });
-    until(async || daemon.log().contains("is not there yet")).await;
+    until(async || daemon.log().contains("is not available yet")).await;
     let _unit = SocketUnit::start(&fakes, "notes", &[], 8);
 
     let answer = call.end().await.answer();

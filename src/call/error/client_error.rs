@@ -216,7 +216,13 @@ impl CallError {
             {
                 REQUEST_TIMEOUT
             }
-            _ => INTERNAL_ERROR,
+            Self::NoList { .. }
+            | Self::Unanswered { .. }
+            | Self::Overloaded { .. }
+            | Self::NotComputed { .. }
+            | Self::Tripped { .. }
+            | Self::NotConnected { .. }
+            | Self::Failed { .. } => INTERNAL_ERROR,
         }
     }
 

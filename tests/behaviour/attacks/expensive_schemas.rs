@@ -91,7 +91,7 @@ async fn an_expensive_schema_delays_only_the_calls_of_its_own_tool() {
     for number in 0..N_TOOLS {
         let name = name(number);
         let n_lines = log.lines().filter(|line| line.contains("unchecked arguments"));
-        let n_lines = n_lines.filter(|line| line.contains(&format!("`{name}` of server `fake`")));
+        let n_lines = n_lines.filter(|line| line.contains(&format!("{name:?} of server `fake`")));
         assert_eq!(n_lines.count(), 1, "{name}: {log}");
     }
 }
