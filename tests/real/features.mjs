@@ -1,8 +1,8 @@
-// What one client gets and another does not: real clients of server-everything, at an endpoint of its own.
+// Real clients of server-everything, each of which must receive only its own messages. The endpoint serves no others.
 //
 //     node features.mjs URL SCENARIO SDK
 //
-// The scenarios and the report are those of features.py, where they are explained; SDK is the version of it, 1 or 2.
+// features.py describes the scenarios and the report. SDK is the version of the SDK, 1 or 2.
 
 import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
@@ -19,7 +19,7 @@ function expect(holds, claim) {
   if (!holds) errors.push(typeof claim === 'function' ? claim() : claim);
 }
 
-/** One client, and what it was told. */
+/** One client and the messages that it received. */
 class Participant {
   static sdk = sdk('legacy', Number(version));
 
@@ -38,23 +38,23 @@ class Participant {
     const { client, transport, onNotification, onRequest } = Participant.sdk;
     this.client = client(this.capabilities);
     this.transport = transport(new URL(url));
-    const told = (method, take) =>
+    const handle = (method, take) =>
       onNotification(this.client, `notifications/${method}`, notification => {
         take(notification.params);
-        for (const look of this.waiting) look();
+        for (const check of this.waiting) check();
       });
-    told('message', params => this.logs.push(params));
-    told('resources/updated', params => this.updated.add(params.uri));
-    told('resources/list_changed', () => (this.changes += 1));
+    handle('message', params => this.logs.push(params));
+    handle('resources/updated', params => this.updated.add(params.uri));
+    handle('resources/list_changed', () => (this.changes += 1));
     if (this.capabilities) {
       onRequest(this.client, 'roots/list', () => ({ roots: [{ uri: this.root, name: this.name }] }));
       onRequest(this.client, 'elicitation/create', async () => {
-        await this.everybodyIsAsked();
+        await this.allAreAsked();
         return { action: 'accept', content: { name: `name of ${this.name}` } };
       });
       onRequest(this.client, 'sampling/createMessage', async request => {
         this.asked.push(JSON.stringify(request.params.messages));
-        await this.everybodyIsAsked();
+        await this.allAreAsked();
         const content = { type: 'text', text: `model of ${this.name}` };
         return { role: 'assistant', model: 'none', content, stopReason: 'endTurn' };
       });
@@ -75,19 +75,19 @@ class Participant {
     return text;
   }
 
-  /** Waits until something holds; it is looked at whenever a notification has come. */
+  /** Waits until a condition holds. Checks it after each notification. */
   until(holds, what) {
     if (holds()) return;
     return new Promise((resolve, reject) => {
       const end = finish => {
         clearTimeout(timer);
-        this.waiting.delete(look);
+        this.waiting.delete(check);
         finish();
       };
-      const look = () => holds() && end(resolve);
+      const check = () => holds() && end(resolve);
       const late = () => end(() => reject(new Error(`${this.name}: ${what}`)));
       const timer = setTimeout(late, DEADLINE_MS);
-      this.waiting.add(look);
+      this.waiting.add(check);
     });
   }
 
@@ -102,17 +102,17 @@ class Participant {
 const names = ['first', 'second', 'third'];
 const each = (all, what) => Promise.all(all.map(what));
 
-/** Waits until each client's stream is open: all clients hear what one `actor` causes. */
+/** Waits until each client's stream is open: the client receives a change that its `actor` causes. */
 async function listening(all, actor = client => client) {
   await each(all, async client => {
     const before = client.changes;
     const ends = performance.now() + DEADLINE_MS;
     while (client.changes === before && performance.now() < ends) await actor(client).change();
-    expect(client.changes > before, `${client.name} hears nothing`);
+    expect(client.changes > before, `${client.name} receives no notification`);
   });
 }
 
-/** After this, each client has received all that the server sent before. */
+/** Waits until each client has received all earlier messages of the server. */
 async function fence(all) {
   const before = all.map(client => client.changes);
   await all[0].change();
@@ -124,7 +124,7 @@ async function notices(all) {
   await each(all, client => client.connect());
   await listening(all);
 
-  // Both run under the same id.
+  // Both requests have the same id.
   const stop = new AbortController();
   const cancelled = first
     .call(LONG, { duration: 60, steps: 600 }, { signal: stop.signal, onprogress: () => stop.abort() })
@@ -144,12 +144,12 @@ async function notices(all) {
   await first.until(() => first.logs.some(isAbout), 'no log message');
   await fence(all);
   for (const client of [second, third])
-    expect(!client.logs.some(isAbout), `${client.name} was sent the log of others`);
+    expect(!client.logs.some(isAbout), `${client.name} received a log message for another client`);
   await first.call('toggle-simulated-logging');
   await first.until(() => first.logs.some(({ data }) => /[Ll]evel.message/.test(data)), 'no simulated log message');
   await first.call('toggle-simulated-logging');
   const low = second.logs.filter(({ level }) => level !== 'emergency');
-  expect(low.length === 0, () => `below the level: ${JSON.stringify(low)}`);
+  expect(low.length === 0, () => `log messages below the requested level: ${JSON.stringify(low)}`);
 
   const both = `demo://resource/dynamic/text/${unique()}`;
   const one = `demo://resource/dynamic/text/${unique()}`;
@@ -184,7 +184,7 @@ async function questions(all) {
     `${added}` === 'get-roots-list,trigger-elicitation-request,trigger-sampling-request,trigger-url-elicitation',
     () => `tools for capabilities: ${added}`,
   );
-  // Roots are asked for on no request's stream.
+  // The server requests roots on the notification stream and not on the stream of a call.
   await listening(all);
 
   const roots = client => client.call('get-roots-list');
@@ -216,12 +216,12 @@ async function questions(all) {
     );
 }
 
-/** Has every client answer only when each of them was asked. */
+/** Makes every client answer only after all clients have received their requests. */
 function meet(all) {
   let missing = all.length;
   const { promise, resolve } = Promise.withResolvers();
   for (const client of all)
-    client.everybodyIsAsked = () => {
+    client.allAreAsked = () => {
       missing -= 1;
       if (missing === 0) resolve();
       return promise;
@@ -240,13 +240,13 @@ async function restart(all) {
   const lines = createInterface({ input: process.stdin });
   lines.once('line', () => (isRestarted = true));
   const echo = client => client.call('echo', { message: client.name });
-  // One round before anything happens, then on and on while it does.
+  // One call per client before the restart, and then calls until the restart is complete.
   await each(all, echo);
   console.log('ready');
   await each(all, async client => {
     const failed = [];
     while (!isRestarted) await echo(client).catch(error => failed.push(error));
-    // The call that was in flight; one that comes while there is no server waits for it.
+    // Only the call in flight may fail. A call without a server waits for the server.
     expect(failed.length <= 1 && failed.every(error => error.code !== undefined), () => `${client.name}: ${failed}`);
   });
   lines.close();
@@ -258,7 +258,7 @@ async function restart(all) {
   await first.until(() => first.logs.some(({ level }) => level !== undefined), 'no log message');
   await first.call('toggle-simulated-logging');
   await first.call('toggle-subscriber-updates');
-  await second.until(() => second.updated.has(watched), 'the new server was not told what is watched');
+  await second.until(() => second.updated.has(watched), 'the new server did not receive the subscription');
   await first.call('toggle-subscriber-updates');
 }
 

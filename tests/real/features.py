@@ -1,17 +1,17 @@
-"""What one client gets and another does not: real clients of server-everything, at an endpoint of its own.
+"""Real clients of server-everything, each of which must receive only its own messages. The endpoint serves no others.
 
     python features.py URL SCENARIO SDK
 
-Prints one JSON report, {sdk, errors}, and exits 1 if anything was not as it should be. features.mjs takes the
-same arguments and does the same. All clients shake hands and have sessions; SDK is the version that is expected.
-The scenarios, each with three clients:
+Prints one JSON report, {sdk, errors}, and exits with 1 after any error. features.mjs takes the same arguments and
+does the same. All clients use the legacy era and have sessions. SDK is the expected version of the SDK. The
+scenarios, each with three clients:
 
-    notices    on one shared connection: a call is cancelled while another with the same id goes on, log
-               messages come by the level of each client, updates of resources to those who watch them
-    questions  on a connection for each client: roots, elicitation and sampling, asked of two clients at once;
-               the third one has no capabilities
-    restart    prints "ready" once its calls are under way, goes on while the server is killed and started
-               again, until a line comes on standard input: then everything must work as before
+    notices    one shared connection: one call is cancelled, and another with the same id continues; each client
+               receives the log messages of its level, and the updates of its subscribed resources
+    questions  a connection for each client: the server requests roots, elicitation and sampling from two clients
+               at once; the third client has no capabilities
+    restart    prints "ready" once its calls are in flight, and continues while the test restarts the server; after
+               a line on standard input, everything must work as before
 """
 
 import asyncio
@@ -27,7 +27,7 @@ import warnings
 import mcp_types as types
 from mcp import Client, MCPDeprecationWarning, MCPError
 
-# Most clients of today use what the protocol of tomorrow does without.
+# Most current clients use features that the next protocol version deprecates.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 DEADLINE = 60
@@ -45,7 +45,7 @@ def new_uri():
 
 
 class Participant:
-    """One client, and what it was told."""
+    """One client and the messages that it received."""
 
     def __init__(self, name, url, is_capable):
         self.name = name
@@ -53,7 +53,7 @@ class Participant:
         self.updated = set()
         self.changes = 0
         self.asked = []
-        self.told = asyncio.Condition()
+        self.received = asyncio.Condition()
         self.new_root()
         callbacks = {}
         if is_capable:
@@ -62,12 +62,12 @@ class Participant:
                 "elicitation_callback": self.elicit,
                 "sampling_callback": self.sample,
             }
-        self.client = Client(url, mode="legacy", message_handler=self.hear, **callbacks)
+        self.client = Client(url, mode="legacy", message_handler=self.handle, **callbacks)
 
     def new_root(self):
         self.root = f"file:///{self.name}/{secrets.token_hex(6)}"
 
-    async def hear(self, message):
+    async def handle(self, message):
         match message:
             case types.LoggingMessageNotification():
                 self.logs.append(message.params)
@@ -75,8 +75,8 @@ class Participant:
                 self.updated.add(str(message.params.uri))
             case types.ResourceListChangedNotification():
                 self.changes += 1
-        async with self.told:
-            self.told.notify_all()
+        async with self.received:
+            self.received.notify_all()
 
     async def roots(self, _context):
         return types.ListRootsResult(roots=[types.Root(uri=self.root, name=self.name)])
@@ -99,10 +99,10 @@ class Participant:
         return text
 
     async def until(self, holds, what):
-        """Waits until something holds; it is looked at whenever a notification has come."""
+        """Waits until a condition holds. Checks it after each notification."""
         try:
-            async with asyncio.timeout(DEADLINE), self.told:
-                await self.told.wait_for(holds)
+            async with asyncio.timeout(DEADLINE), self.received:
+                await self.received.wait_for(holds)
         except TimeoutError:
             raise RuntimeError(f"{self.name}: {what}") from None
 
@@ -124,13 +124,13 @@ async def listening(clients):
         before, ends = client.changes, time.monotonic() + DEADLINE
         while client.changes == before and time.monotonic() < ends:
             await client.change()
-        expect(client.changes > before, f"{client.name} hears nothing")
+        expect(client.changes > before, f"{client.name} receives no notification")
 
     await each(clients, one)
 
 
 async def fence(clients):
-    """After this, each client has received all that the server sent before."""
+    """Waits until each client has received all earlier messages of the server."""
     before = {client: client.changes for client in clients}
     await clients[0].change()
     await each(clients, lambda client: client.until(lambda: client.changes > before[client], "no changed list"))
@@ -140,7 +140,7 @@ async def notices(clients):
     first, second, third = clients
     await listening(clients)
 
-    # Both run under the same id.
+    # Both requests have the same id.
     has_begun = asyncio.Event()
 
     async def begun(_progress, _total, _message):
@@ -159,7 +159,7 @@ async def notices(clients):
         outcome = await asyncio.gather(cancelled, return_exceptions=True)
         expect(isinstance(outcome[0], asyncio.CancelledError), f"the cancelled call: {outcome}")
         expect("Steps: 5." in await other, "the other call was not answered")
-    # The SDK runs the callback in a task of its own, which may come after the answer.
+    # The SDK runs the callback in its own task, which may run after the answer.
     await fence(clients)
     expect(seen == [1, 2, 3, 4, 5], f"progress of the other call: {seen}")
 
@@ -174,13 +174,13 @@ async def notices(clients):
     await first.until(lambda: has_log(first), "no log message")
     await fence(clients)
     for client in (second, third):
-        expect(not has_log(client), f"{client.name} was sent the log of others")
+        expect(not has_log(client), f"{client.name} received a log message for another client")
     await first.call("toggle-simulated-logging")
     simulated = re.compile("[Ll]evel.message")
     await first.until(lambda: any(simulated.search(str(log.data)) for log in first.logs), "no simulated log message")
     await first.call("toggle-simulated-logging")
     low = [log for log in second.logs if log.level != "emergency"]
-    expect(not low, f"below the level: {low}")
+    expect(not low, f"log messages below the requested level: {low}")
 
     both, one = new_uri(), new_uri()
     await third.client.unsubscribe_resource(watched)
@@ -214,7 +214,7 @@ async def questions(clients):
     added = sorted(lists[0] - lists[2])
     triggers = [f"trigger-{what}" for what in ("elicitation-request", "sampling-request", "url-elicitation")]
     expect(added == ["get-roots-list", *triggers], f"tools for capabilities: {added}")
-    # Roots are asked for on no request's stream.
+    # The server requests roots on the notification stream and not on the stream of a call.
     await listening(clients)
 
     shown = await each(capable, lambda client: client.call("get-roots-list"))
@@ -232,7 +232,7 @@ async def questions(clients):
     await each(capable, change_roots)
 
     async def together(tool, arguments, answer):
-        # Every client answers only when each of them was asked.
+        # Every client answers only after all clients have received their requests.
         first.barrier = second.barrier = asyncio.Barrier(len(capable))
         async with asyncio.timeout(DEADLINE):
             texts = await each(capable, lambda client: client.call(tool, arguments(client)))
@@ -256,7 +256,7 @@ async def restart(clients):
     async def echo(client):
         await client.call("echo", {"message": client.name})
 
-    # One round before anything happens, then on and on while it does.
+    # One call per client before the restart, and then calls until the restart is complete.
     await each(clients, echo)
     is_restarted = asyncio.create_task(asyncio.to_thread(sys.stdin.readline))
     print("ready", flush=True)
@@ -268,7 +268,7 @@ async def restart(clients):
                 await echo(client)
             except MCPError as error:
                 failed.append(error)
-        # The call that was in flight; one that comes while there is no server waits for it.
+        # Only the call in flight may fail. A call without a server waits for the server.
         expect(len(failed) <= 1, f"{client.name}: {failed}")
 
     await each(clients, go_on)
@@ -280,7 +280,7 @@ async def restart(clients):
     await first.until(lambda: first.logs, "no log message")
     await first.call("toggle-simulated-logging")
     await first.call("toggle-subscriber-updates")
-    await second.until(lambda: watched in second.updated, "the new server was not told what is watched")
+    await second.until(lambda: watched in second.updated, "the new server did not receive the subscription")
     await first.call("toggle-subscriber-updates")
 
 
@@ -293,7 +293,7 @@ async def run(url, scenario):
         async with clients[0].client, clients[1].client, clients[2].client:
             await scenario(clients)
     except Exception as error:
-        # The error itself, out of the groups that task groups wrap it in.
+        # Report the error without the exception groups of task groups.
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         errors.append("".join(traceback.format_exception(error)))

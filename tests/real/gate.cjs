@@ -1,5 +1,5 @@
-// Loaded before a server: that does all it does before it listens, then says so with the file
-// `$GATE/ready` and waits for the file `$GATE/open`.
+// A module that Node.js loads before a server. When the server is about to listen, the module creates the
+// file `$GATE/ready`, and waits for the file `$GATE/open`.
 
 const { existsSync, writeFileSync } = require('node:fs');
 const { Server } = require('node:net');

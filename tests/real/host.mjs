@@ -2,11 +2,12 @@
 //
 //     node host.mjs ORIGIN URL STEPS
 //
-// The page at ORIGIN runs version 2 of the TypeScript SDK and the bridge of the MCP Apps SDK, and connects to URL. For
-// each of STEPS, JSON of [{tool, click, until, find}], it opens the page of TOOL in a frame, hands it the result of a call,
-// clicks on the element CLICK, if given, and waits until the page shows UNTIL, a regular expression, in which {text}
-// stands for the text of the result. Prints {tools, pages} as JSON, with {uri, found, calls} of each page: whether it
-// has an element FIND, and which tools it called; or {error}. The environment is as in browser.mjs.
+// The page at ORIGIN runs version 2 of the TypeScript SDK and the bridge of the MCP Apps SDK, and connects to URL.
+// STEPS is JSON: [{tool, click, until, find}]. For each step, the host opens the page of TOOL in a frame, calls TOOL
+// and sends the result to the page. It clicks on the element CLICK, if given. It then waits until the page shows the
+// regular expression UNTIL, in which {text} stands for the text of the result. Prints {tools, pages} or {error} as
+// JSON. Each page has {uri, found, calls}: `found` is whether it has an element FIND, and `calls` are the tools that
+// it called. The environment is as in browser.mjs.
 
 import { run } from './browser.mjs';
 
@@ -36,11 +37,11 @@ const script = `
     const { contents: [content] } = await client.readResource({ uri });
     if (content.uri !== uri || content.mimeType !== RESOURCE_MIME_TYPE) throw new Error(JSON.stringify(content));
     const frame = document.body.appendChild(document.createElement('iframe'));
-    // The page may do what a real host lets it do, and this test looks into it.
+    // The page has the permissions that a real host gives it. The same origin lets this test read it.
     frame.sandbox = 'allow-scripts allow-same-origin';
     const calls = [];
-    // The bridge passes on what a page calls: here it passes through our hands.
-    const passing = new Proxy(client, {
+    // The bridge sends the calls of the page to this proxy, which records them.
+    const recorder = new Proxy(client, {
       get(target, name) {
         const member = Reflect.get(target, name);
         if (typeof member !== 'function') return member;
@@ -51,7 +52,7 @@ const script = `
         };
       },
     });
-    const bridge = new AppBridge(passing, INFO, { serverTools: {}, serverResources: {}, openLinks: {}, logging: {} });
+    const bridge = new AppBridge(recorder, INFO, { serverTools: {}, serverResources: {}, openLinks: {}, logging: {} });
     const isReady = new Promise(resolve => bridge.addEventListener('initialized', resolve));
     await bridge.connect(new PostMessageTransport(frame.contentWindow, frame.contentWindow));
     frame.srcdoc = content.text;

@@ -1,11 +1,10 @@
-// Many real clients at once: the command line of the MCP Inspector against one streamable HTTP endpoint.
+// Many concurrent real clients: the command line of the MCP Inspector against one streamable HTTP endpoint.
 //
 //     node inspector.mjs URL PLAN        PLAN is JSON, or "-" for standard input
 //
-// METAMCP_REAL_SERVERS names the directory that tests/real/install filled. The plan and the report are those of
-// client.py, where they are explained. Every list and every call is a process of its own, which connects and
-// leaves: one after the other for each client, the clients at the same time. It shows no progress and cannot be
-// asked anything.
+// METAMCP_REAL_SERVERS names the directory that tests/real/install filled. client.py describes the plan and the
+// report. Each list and each call is its own process, which connects and disconnects. The clients run at the same
+// time, and the processes of one client one after the other. The Inspector supports neither progress nor elicitation.
 
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -23,7 +22,7 @@ const errors = [];
 const protocols = new Set();
 const lists = new Set();
 let calls = 0;
-// No user's settings take part, and none are left behind.
+// A temporary home, so that the Inspector neither reads nor writes the user's settings.
 const home = mkdtempSync(join(tmpdir(), 'inspector-'));
 
 /** Runs one method and returns what the Inspector prints about it. */
@@ -34,7 +33,7 @@ function inspect(method, ...more) {
   const timeout = (plan.timeout ?? 60) * 1000;
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, { env, timeout, maxBuffer: 2 ** 24 }, (error, stdout, stderr) => {
-      // A tool that reports an error makes it fail too, and says why on standard output.
+      // The Inspector also fails if a tool reports an error. Its standard output then has the reason.
       if (error) reject(new Error(`${method} ${more.join(' ')}: ${stderr.trim()} ${stdout.trim()}`));
       else resolve(JSON.parse(stdout).result);
     }).stdin.end();
@@ -71,7 +70,7 @@ async function callsTool(number, turn, call) {
   expect(text.includes(String(wanted)), number, `call ${turn} of ${tool}: expected '${wanted}', got '${text}'`);
 }
 
-/** One client; true if all was well. */
+/** Runs one client. Returns whether it succeeded. */
 async function client(number) {
   try {
     await connects(number);
@@ -84,7 +83,7 @@ async function client(number) {
   return !errors.some(error => error.startsWith(`client ${number}:`));
 }
 
-for (const key of ['progress', 'asks']) if (plan[key]) errors.push(`the Inspector knows no ${key}`);
+for (const key of ['progress', 'asks']) if (plan[key]) errors.push(`the Inspector does not support ${key}`);
 const started = performance.now();
 const ok = await Promise.all([...Array(clients).keys()].map(client));
 rmSync(home, { recursive: true });

@@ -2,8 +2,8 @@
 //
 //     node page.mjs ORIGIN URL TOKEN TOOL ARGUMENTS
 //
-// The page at ORIGIN runs version 1 of the TypeScript SDK, connects to URL, lists the tools, calls TOOL and prints
-// what came of it as JSON: {tools, text, session} or {error}. The environment is as in browser.mjs.
+// The page at ORIGIN runs version 1 of the TypeScript SDK, connects to URL, lists the tools and calls TOOL. The script
+// prints {tools, text, session} or {error} as JSON. The environment is as in browser.mjs.
 
 import { run } from './browser.mjs';
 

@@ -13,7 +13,7 @@ export function readArguments(script) {
   return [url, JSON.parse(plan === '-' ? readFileSync(0, 'utf8') : plan)];
 }
 
-/** The template with its placeholders replaced. */
+/** Returns the template with its placeholders replaced. */
 export function fill(template, values) {
   if (Array.isArray(template)) return template.map(inner => fill(inner, values));
   if (template !== null && typeof template === 'object')
@@ -29,17 +29,17 @@ export function fill(template, values) {
 export function valuesOf(client, call) {
   return {
     value: `<${client}.${call}.${randomBytes(4).toString('hex')}>`,
-    // One width for all, so that none is the beginning of another.
+    // All numbers have the same width, so that none is a prefix of another.
     number: 100_000 + client * 100 + call,
     steps: 2 + (client % 4),
   };
 }
 
-/** What is called of a plan: each call as often as it says. */
+/** Returns the calls of a plan, each as often as its `times` says. */
 export const callsOf = plan => (plan.calls ?? []).flatMap(call => Array(call.times ?? 1).fill(call));
 
-/** What stays pending until `n` have come: each waits for all others. */
-export function meeting(n) {
+/** Returns a barrier for `n` clients: each waits until all have arrived. */
+export function barrier(n) {
   const { promise, resolve } = Promise.withResolvers();
   let missing = n;
   const arrive = () => {
@@ -47,6 +47,6 @@ export function meeting(n) {
     if (missing === 0) resolve();
     return promise;
   };
-  // Others must not wait for one that never arrives.
+  // If a client fails, the others must not wait for it.
   return { arrive, giveUp: resolve };
 }

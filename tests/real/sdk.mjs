@@ -1,7 +1,7 @@
-// The official TypeScript SDKs, as tests/real/install has put them into METAMCP_REAL_SERVERS.
+// The official TypeScript SDKs, which tests/real/install has installed into METAMCP_REAL_SERVERS.
 //
-// Version 1 of the SDK, which most clients of today are built on, has the eras "legacy" and, over HTTP with SSE,
-// "sse"; version 2 has "legacy", "modern" and "auto". They are two implementations, not one with a switch.
+// Version 1 of the SDK, which most current clients use, has the eras "legacy" and, over HTTP with SSE, "sse".
+// Version 2 is another implementation, with the eras "legacy", "modern" and "auto".
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 const installed = join(process.env.METAMCP_REAL_SERVERS ?? '.', 'npm');
 const require = createRequire(join(installed, 'client.mjs'));
 
-/** What differs between the two versions of the SDK. */
+/** Returns the functions that differ between the two versions of the SDK. */
 export function sdk(era, version = era === 'legacy' || era === 'sse' ? 1 : 2) {
   const info = { name: 'metamcp-tests', version: '1' };
   if (version === 1) {
@@ -27,15 +27,15 @@ export function sdk(era, version = era === 'legacy' || era === 'sse' ? 1 : 2) {
       transport: url => new Transport(url),
       // Version 1 takes the schema of the result before the options.
       call: (client, params, options) => client.callTool(params, undefined, options),
-      // What it says of the one transport it keeps to itself with the other.
+      // One of its two transports has the protocol version in a private member.
       protocol: (_client, transport) => transport.protocolVersion ?? transport._protocolVersion,
-      // It knows methods by the schemas of their messages.
+      // It identifies methods by the schemas of their messages.
       onRequest: (client, method, answer) => client.setRequestHandler(schema(method), answer),
       onNotification: (client, method, take) => client.setNotificationHandler(schema(method), take),
     };
   }
   const { Client, StreamableHTTPClientTransport } = require('@modelcontextprotocol/client');
-  // "auto" must end at "modern": a client that pins the version does not test what the server offers.
+  // "modern" uses "auto" too: a client that pins the version does not test the negotiation.
   const mode = era === 'legacy' ? 'legacy' : 'auto';
   return {
     name: versionOf('@modelcontextprotocol/client'),
@@ -48,13 +48,13 @@ export function sdk(era, version = era === 'legacy' || era === 'sse' ? 1 : 2) {
   };
 }
 
-/** What an installed package calls itself. */
+/** Returns the name and the version of an installed package. */
 export function versionOf(name) {
   const description = readFileSync(join(installed, 'node_modules', name, 'package.json'));
   return `typescript ${name} ${JSON.parse(description).version}`;
 }
 
-/** Where an installed package is. */
+/** Returns the directory of an installed package. */
 export const packageDirectory = name => join(installed, 'node_modules', name);
 
 export const textOf = result =>

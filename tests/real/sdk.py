@@ -1,7 +1,7 @@
-"""The official Python SDK, of whichever version this Python has.
+"""The official Python SDK, in the version that this Python has.
 
-Version 1, which most clients of today are built on, has the era "legacy" and, over HTTP with SSE, "sse"; version 2
-has all four. `connect` gives a client of version 2, or one that looks like it as far as client.py goes.
+Version 1, which most current clients use, has the era "legacy" and, over HTTP with SSE, "sse". Version 2 has all
+four eras. `connect` returns a client of version 2, or one of version 1 with the interface that client.py uses.
 """
 
 import contextlib
@@ -14,9 +14,8 @@ VERSION = importlib.metadata.version("mcp")
 NAME = f"python mcp {VERSION}"
 IS_FIRST = VERSION.startswith("1.")
 
-# How long an HTTP request over SSE may take, in seconds. The SDK has 5, which ten clients on a busy machine need to
-# connect.
-PATIENCE = 60
+# The seconds for an HTTP request over SSE. The SDK allows 5, which ten clients on a busy machine need to connect.
+TIMEOUT = 60
 
 if IS_FIRST:
     from mcp import ClientSession
@@ -26,7 +25,7 @@ else:
 
 
 def connect(url, era, elicit=None):
-    """A context in which a client is connected; `elicit` answers with a name what it is asked."""
+    """Returns the context of a connected client. `elicit` returns the name that answers an elicitation."""
 
     async def answer(_context, _params):
         return types.ElicitResult(action="accept", content={"name": await elicit()})
@@ -34,21 +33,21 @@ def connect(url, era, elicit=None):
     callback = answer if elicit else None
     if IS_FIRST:
         return first(url, era, callback)
-    # "auto" must end at "modern": a client that pins the version does not test what the server offers.
+    # "modern" uses "auto" too: a client that pins the version does not test the negotiation.
     mode = "legacy" if era in ("legacy", "sse") else "auto"
-    return Client(sse_client(url, timeout=PATIENCE) if era == "sse" else url, mode=mode, elicitation_callback=callback)
+    return Client(sse_client(url, timeout=TIMEOUT) if era == "sse" else url, mode=mode, elicitation_callback=callback)
 
 
 @contextlib.asynccontextmanager
 async def first(url, era, callback):
-    transport = sse_client(url, timeout=PATIENCE) if era == "sse" else streamable_http_client(url)
+    transport = sse_client(url, timeout=TIMEOUT) if era == "sse" else streamable_http_client(url)
     async with transport as (read, write, *_), ClientSession(read, write, elicitation_callback=callback) as session:
         answer = await session.initialize()
         yield First(session, answer.protocolVersion)
 
 
 class First:
-    """A session of version 1 in the words of version 2."""
+    """A session of version 1 with the interface of version 2."""
 
     def __init__(self, session, protocol):
         self.session = session

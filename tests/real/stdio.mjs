@@ -1,5 +1,6 @@
-// A client of the official TypeScript SDK that starts `metamcp stdio`, works, waits for a word on standard input while
-// the service is restarted, and works on. Arguments: version of the SDK, mode, command, its arguments.
+// A client of the official TypeScript SDK that starts `metamcp stdio` and makes a call. It makes another call for each
+// line on standard input, which the test writes after a restart of the service. Arguments: version of the SDK, mode,
+// command, its arguments.
 
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

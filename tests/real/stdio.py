@@ -1,4 +1,4 @@
-"""As stdio.mjs, of the official Python SDK. Arguments: mode, command, its arguments."""
+"""The client of stdio.mjs with the official Python SDK. Arguments: mode, command, its arguments."""
 
 import asyncio
 import sys

@@ -1,9 +1,8 @@
-// Tasks, as real clients have them: calls whose results are fetched later.
+// Tasks of real clients: calls whose results the client fetches later.
 //
 //     node tasks.mjs URL PLAN        PLAN is JSON
 //
-// The plan and the report are those of tasks.py, where they are explained. This is version 1 of the SDK, which has
-// the tasks of 2025-11-25.
+// tasks.py describes the plan and the report. The client uses version 1 of the SDK, which has the tasks of 2025-11-25.
 
 import { randomBytes } from 'node:crypto';
 import { sdk, textOf } from './sdk.mjs';

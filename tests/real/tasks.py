@@ -1,14 +1,14 @@
-"""Tasks, as real clients have them: calls whose results are fetched later.
+"""Tasks of real clients: calls whose results the client fetches later.
 
     python tasks.py URL PLAN        PLAN is JSON
 
-Two clients at once call a tool, each with a value of its own, get a task, and look how it is doing until it has
-ended. Prints one JSON report, {sdk, tasks, errors}, where tasks tells in which states each of them was seen, and
-exits 1 if anything was not as it should be. tasks.mjs takes the same arguments, and has the tasks of 2025-11-25.
+Two clients call a tool at the same time, each with its own value. Each gets a task and polls it until it ends.
+Prints one JSON report, {sdk, tasks, errors}, in which `tasks` has the observed states of each task. Exits with 1
+after any error. tasks.mjs takes the same arguments, and uses the tasks of 2025-11-25. The plan:
 
     tool, arguments     the call; "{value}" in an argument is the client's own value
-    expect              a text in the result, likewise
-    asks                whether the task wants to know a name, which is the value
+    expect              a text in the result, in which "{value}" is the client's own value too
+    asks                whether the task asks for a name, which the client answers with the value
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class AboutTask(types.Request[dict[str, Any], str]):
 
 
 class Shown(types.Result):
-    """How a task is doing."""
+    """The state of a task."""
 
     task_id: str
     status: str
@@ -54,7 +54,7 @@ class Shown(types.Result):
 
 
 class Tasks(ClientExtension):
-    """The extension for tasks: the caller of a tool gets the result in the end."""
+    """The extension for tasks, which polls a task and returns its result to the caller of the tool."""
 
     identifier = "io.modelcontextprotocol/tasks"
 
@@ -107,7 +107,7 @@ async def run(url, plan):
             for _ in range(2):
                 group.create_task(client(url, plan))
     except Exception as error:
-        # The error itself, out of the groups that task groups wrap it in.
+        # Report the error without the exception groups of task groups.
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         errors.append("".join(traceback.format_exception(error)))

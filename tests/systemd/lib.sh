@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What the proofs share.  They run inside the booted system and print "ok NAME"
-# or "FAIL NAME: DETAIL" per check; `totals` prints the sums and sets the code.
+# Functions of the proof scripts, which run inside the booted system. Each check prints
+# "ok NAME" or "FAIL NAME: DETAIL". `totals` prints the sums and sets the exit code.
 
 passed=0 failed=0
 
@@ -19,26 +19,26 @@ totals() { # LABEL
   test $failed = 0
 }
 
-# matches NAME TEXT REGEX: a line of TEXT matches.
+# matches NAME TEXT REGEX: checks that a line of TEXT matches REGEX.
 matches() {
   if grep -Eq -- "$3" <<<"$2"; then ok "$1"; else fail "$1" "wanted $3, got $2"; fi
 }
 
-# lacks NAME TEXT REGEX: there is a TEXT, and no line of it matches.
+# lacks NAME TEXT REGEX: checks that TEXT is not empty and that no line of it matches REGEX.
 lacks() {
   if [ -z "$2" ]; then
-    fail "$1" "nothing to look at"
+    fail "$1" "the text is empty"
   elif grep -Eq -- "$3" <<<"$2"; then fail "$1" "unwanted $3 in $2"; else ok "$1"; fi
 }
 
-# succeeds NAME COMMAND...
+# succeeds NAME COMMAND...: checks that the command succeeds.
 succeeds() {
   local name=$1 detail
   shift
   if detail=$("$@" 2>&1); then ok "$name"; else fail "$name" "$detail"; fi
 }
 
-# eventually NAME COMMAND...: the command succeeds within 15 s.
+# eventually NAME COMMAND...: checks that the command succeeds within 15 s.
 eventually() {
   local name=$1 deadline=$((SECONDS + 15)) detail=''
   shift
@@ -47,9 +47,9 @@ eventually() {
       ok "$name"
       return
     fi
-    sleep 0.05 # between two looks
+    sleep 0.05 # between two attempts
   done
-  fail "$name" "not within 15 s; last: $detail"
+  fail "$name" "not within 15 s; last output: $detail"
 }
 
 property() { # UNIT PROPERTY
@@ -60,18 +60,18 @@ main_pid() { property metamcp.service MainPID; }
 
 systemd_version() { systemctl --version | sed -n '1s/^systemd \([0-9]*\).*/\1/p'; }
 
-# verdict FILE...: what systemd-analyze verify says of units, whose exit code is 0
-# whatever it finds; "nothing" if it is content.
+# verdict FILE...: prints the messages of systemd-analyze verify about units, or "nothing".
+# Its exit code does not help: it is 0 even if a unit has a problem.
 verdict() {
-  local said
-  said=$(systemd-analyze verify --man=no "$@" 2>&1)
-  if [ "$(systemd_version)" -lt 253 ]; then said=$(grep -v 'Failed to parse service type, ignoring: notify-reload' <<<"$said"); fi
-  echo "${said:-nothing}"
+  local messages
+  messages=$(systemd-analyze verify --man=no "$@" 2>&1)
+  if [ "$(systemd_version)" -lt 253 ]; then messages=$(grep -v 'Failed to parse service type, ignoring: notify-reload' <<<"$messages"); fi
+  echo "${messages:-nothing}"
 }
 
 is_active() { [ "$(systemctl is-active "$1")" = active ]; }
 
-# The processes of the service, main process included.
+# Prints the ids of all processes of the service, including the main process.
 processes() {
   local group
   group=$(property metamcp.service ControlGroup)
@@ -85,11 +85,11 @@ journal() { # MATCH...
   journalctl --boot --no-pager --output json --all "$@"
 }
 
-# A cursor for journal --after-cursor.
+# Prints a cursor for journal --after-cursor.
 end_of_journal() { journalctl --lines 0 --show-cursor | sed -n 's/^-- cursor: //p'; }
 
-# post METHOD [PARAMS]: one request, in the session $session if that is not empty;
-# prints the JSON-RPC answer, which may come as JSON or as a stream of events.
+# post METHOD [PARAMS]: sends one request, in the session $session unless that is empty.
+# Prints the JSON-RPC answer, which may arrive as JSON or as a stream of events.
 session=
 endpoint=http://127.0.0.1:12011
 post() {
@@ -108,7 +108,7 @@ initialize='{
   "clientInfo": { "name": "proof", "version": "1" }
 }'
 
-# The liveness probe of the operator: prints the status code.
+# Probes the liveness as an operator does, and prints the status code.
 liveness() {
   curl --silent --show-error --max-time 20 --output /dev/null --write-out '%{http_code}' \
     --header 'Content-Type: application/json' \
@@ -116,7 +116,7 @@ liveness() {
     --data "$(jq -cn --argjson params "$initialize" '{ jsonrpc: "2.0", id: 1, method: "initialize", $params }')" \
     "$endpoint/"
 }
-# A session of its own; prints its id.
+# Creates a session and prints its id.
 new_session() {
   curl --silent --show-error --max-time 20 --output /dev/null --dump-header - \
     --header 'Content-Type: application/json' \
@@ -131,8 +131,8 @@ is_ready() { [ "$(readiness)" = 200 ]; }
 tools() { post tools/list | jq -r '.result.tools[].name'; }
 has_tools_of() { tools | grep -q "^$1__"; }
 
-# call TOOL [ARGUMENTS]: prints the text of the result, or the whole answer if
-# there is none.
+# call TOOL [ARGUMENTS]: calls a tool. Prints the text of the result, or the whole answer
+# if there is no text.
 call() {
   local params
   params=$(jq -cn --arg name "$1" --argjson arguments "${2:-"{}"}" '{ $name, $arguments }')

@@ -1,5 +1,5 @@
-// A stdio MCP server on V8: its tool runs long enough to be compiled to machine
-// code, which a sandbox without writable and executable memory does not survive.
+// A stdio MCP server on V8. V8 compiles its tool to machine code, because the tool runs
+// long. A sandbox without writable and executable memory would end the process.
 const tools = [{ name: "sum", inputSchema: { type: "object" } }];
 
 function sum() {
