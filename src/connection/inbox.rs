@@ -13,8 +13,20 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{CallEvent, RequestFailure, SideMessage};
+use super::{RequestFailure, SideMessage};
 use crate::{config::defaults, protocol::Message};
+
+/// An event of a request in flight.
+#[derive(Debug)]
+pub enum CallEvent {
+    /// A message that belongs to the request; the answer is still to come.
+    Message(SideMessage),
+    /// The answer, a result or an error. It is the last event.
+    Answer(Message),
+    /// The server ended its stream before the answer, so that clients poll for it. metamcp fetches
+    /// the answer.
+    Deferred,
+}
 
 /// The answer to one request and the messages before it, until the caller takes them.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use super::{
-    Connection, ConnectionLimits, Inbox, Link, RequestFailure, SideMessage, Waiter, http,
-    mux::SettledRequest,
+    CallEvent, Connection, ConnectionLimits, Inbox, Link, RequestFailure, SideMessage, Waiter,
+    http, mux::SettledRequest,
 };
 use crate::{
     capacity_holder::Account,
@@ -48,18 +48,6 @@ pub(super) enum RequestOrigin {
     Metamcp,
     /// A probe of metamcp: its sender judges the outcome.
     Probe,
-}
-
-/// An event of a request in flight.
-#[derive(Debug)]
-pub enum CallEvent {
-    /// A message that belongs to the request; the answer is still to come.
-    Message(SideMessage),
-    /// The answer, a result or an error. It is the last event.
-    Answer(Message),
-    /// The server ended its stream before the answer, so that clients poll for it. metamcp fetches
-    /// the answer.
-    Deferred,
 }
 
 impl PendingRequest {

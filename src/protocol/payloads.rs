@@ -4,17 +4,11 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Era,
-    task::{self, TaskCapability},
-    version,
-};
+use super::{Era, version};
 
 /// The methods that metamcp inspects. All others pass through.
 pub mod method {
     #![expect(missing_docs, reason = "each constant is named like the method it spells")]
-
-    use super::task;
 
     /// Declares each method as a constant, and [`ALL`] of them.
     macro_rules! methods {
@@ -54,13 +48,15 @@ pub mod method {
         COMPLETE = "completion/complete";
         SUBSCRIPTIONS_LISTEN = "subscriptions/listen";
         SUBSCRIPTIONS_ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
+        TASKS_GET = "tasks/get";
+        TASKS_RESULT = "tasks/result";
     }
 
     /// The requests that only read, so that repeating them is harmless.
     pub const READ_ONLY: [&str; 10] = [
         PING,
-        task::GET,
-        task::RESULT,
+        TASKS_GET,
+        TASKS_RESULT,
         TOOLS_LIST,
         PROMPTS_LIST,
         PROMPTS_GET,
@@ -174,31 +170,6 @@ impl ServerProfile {
     pub fn has_list_changed(&self, capability: &str) -> bool {
         self.capability(capability).is_some_and(|declared| declared["listChanged"] == true)
     }
-
-    /// Returns the `initialize` result for a client that asked for version `requested`.
-    ///
-    /// If the connection is not standing, nothing can notify the client. Change notices,
-    /// subscriptions and log levels are then not declared: a false declaration would be worse than
-    /// none. `offer` selects which of the server's task capabilities are declared.
-    pub fn for_client(
-        &self,
-        requested: Option<&str>,
-        is_standing: bool,
-        offer: TaskCapability,
-    ) -> Value {
-        let mut result = match self.era() {
-            Era::Legacy => self.result.clone(),
-            Era::Modern => self.as_initialized(),
-        };
-        result.insert("protocolVersion".into(), version::negotiate(requested).into());
-        if let Some(capabilities) = result.get_mut("capabilities") {
-            task::narrow(capabilities, offer);
-            if !is_standing {
-                leave_out_notices(capabilities);
-            }
-        }
-        Value::Object(result)
-    }
 }
 
 /// Removes all capabilities of a server that need a stream to the client, or memory of its wishes.
@@ -214,22 +185,6 @@ pub fn leave_out_notices(capabilities: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_client_is_offered_only_the_capabilities_that_metamcp_carries() {
-        let profile = ServerProfile::read(
-            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1}"#,
-        )
-        .expect("a profile");
-
-        assert_eq!(
-            profile.for_client(Some("2025-06-18"), false, TaskCapability::ById),
-            json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
-        );
-        let standing = profile.for_client(None, true, TaskCapability::ById);
-        assert_eq!(standing["capabilities"], profile.result["capabilities"]);
-        assert!(profile.has("tools") && !profile.has("prompts"));
-    }
 
     #[test]
     fn a_server_of_an_unknown_version_is_refused() {

@@ -1,4 +1,4 @@
-//! The translation of a server's description of itself to the other era.
+//! A server's description of itself, as clients of either era see it.
 
 use serde_json::{Map, Value, json};
 
@@ -35,6 +35,40 @@ impl ServerProfile {
     pub fn server_info(&self) -> Option<&Value> {
         let meta = || self.result.get("_meta")?.get(client_meta::SERVER_INFO);
         self.result.get("serverInfo").or_else(meta)
+    }
+
+    /// Returns whether calls of the server's tools can be tasks.
+    pub fn has_tasks(&self) -> bool {
+        let Some(capabilities) = self.result.get("capabilities") else { return false };
+        match self.era() {
+            Era::Legacy => capabilities["tasks"]["requests"]["tools"]["call"].is_object(),
+            Era::Modern => capabilities["extensions"][client_meta::TASKS].is_object(),
+        }
+    }
+
+    /// Returns the `initialize` result for a client that asked for version `requested`.
+    ///
+    /// If the connection is not standing, nothing can notify the client. Change notices,
+    /// subscriptions and log levels are then not declared: a false declaration would be worse than
+    /// none. `offer` selects which of the server's task capabilities are declared.
+    pub fn for_client(
+        &self,
+        requested: Option<&str>,
+        is_standing: bool,
+        offer: TaskCapability,
+    ) -> Value {
+        let mut result = match self.era() {
+            Era::Legacy => self.result.clone(),
+            Era::Modern => self.as_initialized(),
+        };
+        result.insert("protocolVersion".into(), version::negotiate(requested).into());
+        if let Some(capabilities) = result.get_mut("capabilities") {
+            task::narrow(capabilities, offer);
+            if !is_standing {
+                leave_out_notices(capabilities);
+            }
+        }
+        Value::Object(result)
     }
 
     /// Returns the result of `server/discover` for a client of the modern era, which may use any
@@ -107,6 +141,22 @@ impl ServerProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_is_offered_only_the_capabilities_that_metamcp_carries() {
+        let profile = ServerProfile::read(
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1}"#,
+        )
+        .expect("a profile");
+
+        assert_eq!(
+            profile.for_client(Some("2025-06-18"), false, TaskCapability::ById),
+            json!({"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"completions":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"i","future":1})
+        );
+        let standing = profile.for_client(None, true, TaskCapability::ById);
+        assert_eq!(standing["capabilities"], profile.result["capabilities"]);
+        assert!(profile.has("tools") && !profile.has("prompts"));
+    }
 
     fn discovered() -> ServerProfile {
         ServerProfile::discovered(

@@ -6,16 +6,16 @@
 use serde_json::Value;
 
 use super::{
-    Era, Message, ObjectMembers, RpcError, capability, client_meta,
+    Message, ObjectMembers, RpcError, capability, client_meta,
     list_page::{ListItem, ListKind, ListPage},
-    payloads::ServerProfile,
+    payloads::method,
     rpc_error::INVALID_PARAMS,
 };
 
 /// Requests the state of a task, in both eras.
-pub const GET: &str = "tasks/get";
+pub const GET: &str = method::TASKS_GET;
 /// Waits for the result of a task, in the legacy era.
-pub const RESULT: &str = "tasks/result";
+pub const RESULT: &str = method::TASKS_RESULT;
 /// Sends the input that a task requires, in the modern era.
 pub const UPDATE: &str = "tasks/update";
 /// Cancels a task, in both eras.
@@ -96,17 +96,6 @@ pub fn tool_supports_tasks(definition: &str) -> bool {
 
 fn task_support(tool: &str) -> Option<String> {
     ObjectMembers::one(tool, "execution").and_then(ObjectMembers::read)?.string(SUPPORT)
-}
-
-impl ServerProfile {
-    /// Returns whether calls of the server's tools can be tasks.
-    pub fn has_tasks(&self) -> bool {
-        let Some(capabilities) = self.result.get("capabilities") else { return false };
-        match self.era() {
-            Era::Legacy => capabilities["tasks"]["requests"]["tools"]["call"].is_object(),
-            Era::Modern => capabilities["extensions"][client_meta::TASKS].is_object(),
-        }
-    }
 }
 
 /// Adds the id of the task, JSON text, to a result or to the parameters of a request. The legacy
