@@ -22,7 +22,7 @@ use crate::{
 /// Answers `daemon/status`.
 pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
     let with_memory = request.params.flag("memory")?;
-    let board = &request.service.board;
+    let board = &request.service.parts.board;
     let mut servers = board.server_states();
     let memory = match with_memory {
         true => Some(board.measure(&mut servers).await),
@@ -68,7 +68,7 @@ pub(super) async fn reload(request: &ControlRequest<'_>) -> MethodResult {
             return Err(error.into());
         }
     };
-    let diff = operator_command::reload(&request.service.commands, from).await?;
+    let diff = operator_command::reload(&request.service.parts.commands, from).await?;
     let answer = json!({ "added": diff.added, "removed": diff.removed, "changed": diff.changed });
     Ok(answer.to_string())
 }
@@ -123,6 +123,6 @@ fn untrusted(error: &UntrustedFile) -> RpcError {
 /// Answers `daemon/stop`.
 pub(super) async fn stop(request: &ControlRequest<'_>) -> MethodResult {
     tracing::info!(peer_uid = request.requester.uid(), "an operator requested a stop");
-    operator_command::stop(&request.service.commands).await?;
+    operator_command::stop(&request.service.parts.commands).await?;
     Ok(json!({ "ok": true }).to_string())
 }

@@ -88,7 +88,7 @@ impl AttachParams {
             (Some(_), None) => return Err(params.invalid("view", "`direct`, `meta` or `root`")),
             (Some(_), Some(_)) => return Err(params.invalid("view", "absent if `server` is given")),
         };
-        let chosen = service.views.choose(&choice);
+        let chosen = service.parts.views.choose(&choice);
         let (view, path) = chosen.map_err(|error| error.to_rpc())?;
         let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": path });
         let id = request.part(MessagePart::Id).unwrap_or("null");
@@ -107,7 +107,7 @@ impl AttachedConnection {
             return;
         }
         let pipe = ClientPipe { reader, lines, writer, holder, reports_end: true };
-        let end = stdio_pipe::serve(Arc::clone(&service.ingress), view, pipe).await;
+        let end = stdio_pipe::serve(Arc::clone(&service.parts.ingress), view, pipe).await;
         drop(permit);
         tracing::debug!(?end, "client detached");
     }

@@ -1,8 +1,8 @@
 //! The control interface for operators: JSON-RPC 2.0, one message per line, on the control socket.
 //!
 //! ```text
-//!  peer_credentials ─ socket_server ─ ControlService ─ method ─┬─ servers, tools, … ─ view, status
-//!                                                      params ◀─┘
+//!  peer_credentials ─ socket_server ─ ControlService ─ dispatch ─ servers, tools, … ─ view, status
+//!                                                                      └─▶ rpc_method, params
 //! ```
 //!
 //! The requests of one connection run concurrently, and each is answered when it is done. Unlike
@@ -39,6 +39,7 @@ use crate::{
 mod auth_status;
 mod completions;
 mod daemon;
+mod dispatch;
 mod http_rpc;
 mod listing;
 mod mcp_attach;
@@ -115,14 +116,6 @@ impl Requester {
     }
 }
 
-impl std::ops::Deref for ControlService {
-    type Target = ControlParts;
-
-    fn deref(&self) -> &ControlParts {
-        &self.parts
-    }
-}
-
 impl ControlService {
     /// Creates the control interface. It accepts nothing more after `stop`, and running requests
     /// end at once when `drain_deadline` is cancelled; `tasks` owns the connections.
@@ -157,7 +150,7 @@ impl ControlService {
 
     /// Returns the group that is admitted at the socket, if any.
     fn control_group(&self) -> Option<String> {
-        self.views.config().listen.control_group.clone()
+        self.parts.views.config().listen.control_group.clone()
     }
 
     /// Answers a request.
@@ -180,7 +173,7 @@ impl ControlService {
         tokio::select! {
             biased;
             // Boxed: most methods need far less room than the largest.
-            answer = Box::pin(request.answer()) => answer,
+            answer = Box::pin(dispatch::answer(&request)) => answer,
             () = self.drain_deadline.cancelled() => {
                 Err(RpcError::stopping(method == ControlMethod::ToolsCall).into())
             }
@@ -232,7 +225,7 @@ async fn finish_call(
     method: &'static str,
     params: &Value,
 ) -> MethodResult {
-    let views = &request.service.views;
+    let views = &request.service.parts.views;
     let exchange = views.operator_ask(server, method, &params.to_string(), request.holder())?;
     operator::finish(exchange, None).await
 }

@@ -92,7 +92,7 @@ impl ControlService {
 
     /// Returns the server that a process comes from.
     async fn server_of(&self, lineage: ServerAncestry) -> Option<ServerName> {
-        let board = Arc::clone(&self.board);
+        let board = Arc::clone(&self.parts.board);
         let lookup = move || board.server_with_process(|pid| lineage.is_server(pid));
         task::spawn_blocking(lookup).await.ok().flatten()
     }

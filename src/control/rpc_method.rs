@@ -1,9 +1,6 @@
-//! The methods of the control interface: names, parameters and handlers.
+//! The methods of the control interface: names, callers and parameters.
 
-use super::{
-    ControlParams, ControlService, Requester, auth_status, completions, daemon, mcp_attach,
-    prompts, resources, servers, tasks, tools,
-};
+use super::{ControlParams, ControlService, Requester};
 use crate::{capacity_holder::Holder, protocol::RpcError};
 
 /// The outcome of a request: the JSON text of its result, or the error.
@@ -121,35 +118,6 @@ impl ControlMethod {
             params => format!("`{name}` takes `{}`.", params.join("`, `")),
         }
     }
-
-    /// Answers a request.
-    async fn run(self, request: &ControlRequest<'_>) -> MethodResult {
-        match self {
-            Self::ServersList => servers::list(request).await,
-            Self::ToolsList => tools::list(request).await,
-            Self::ToolsInfo => tools::info(request).await,
-            Self::ToolsCall => tools::call(request).await,
-            Self::ToolsValidate => tools::validate(request).await,
-            Self::ToolsGrep => tools::grep(request).await,
-            Self::ToolsCallAsync => tasks::call(request).await,
-            Self::TasksList => tasks::list(request).await,
-            Self::TasksGet => tasks::get(request).await,
-            Self::TasksResult => tasks::result(request).await,
-            Self::TasksCancel => tasks::cancel(request).await,
-            Self::ToolsSearch => tools::search(request).await,
-            Self::ResourcesList => resources::list(request).await,
-            Self::ResourcesRead => resources::read(request).await,
-            Self::PromptsList => prompts::list(request).await,
-            Self::PromptsGet => prompts::get(request).await,
-            Self::CompletionsComplete => completions::complete(request).await,
-            Self::AuthStatus => auth_status::status(request).await,
-            Self::DaemonStatus => daemon::status(request).await,
-            // The connection of this request cannot be attached.
-            Self::McpAttach => Err(mcp_attach::refusal().into()),
-            Self::ConfigReload => daemon::reload(request).await,
-            Self::DaemonStop => daemon::stop(request).await,
-        }
-    }
 }
 
 /// The parameters of `tools/list`.
@@ -189,11 +157,6 @@ impl ControlRequest<'_> {
     /// Returns the party that the request counts for.
     pub(super) fn holder(&self) -> Holder {
         self.requester.caller.holder
-    }
-
-    /// Answers the request.
-    pub(super) async fn answer(&self) -> MethodResult {
-        self.params.method.run(self).await
     }
 }
 

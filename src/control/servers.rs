@@ -4,9 +4,9 @@ use super::{ControlRequest, MethodResult, to_text};
 
 /// Answers `servers/list`.
 pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
-    let mut servers = request.service.board.server_states();
+    let mut servers = request.service.parts.board.server_states();
     if request.params.flag("memory")? {
-        request.service.board.measure(&mut servers).await;
+        request.service.parts.board.measure(&mut servers).await;
     }
     Ok(to_text(&servers))
 }

@@ -269,7 +269,7 @@ impl OperatorConnection<'_> {
         }
         self.cancelled.insert(id.clone(), token.clone());
         let (service, requester) = (Arc::clone(self.service), self.requester.clone());
-        let counted = service.board.operator();
+        let counted = service.parts.board.operator();
         self.running.push(Box::pin(async move {
             let answer = tokio::select! {
                 biased;
@@ -342,7 +342,7 @@ async fn write(
     service: &ControlService,
 ) {
     while let Some(line) = queue.recv().await {
-        let timeout = service.views.config().listen.write_timeout;
+        let timeout = service.parts.views.config().listen.write_timeout;
         for mut rest in [&line[..], b"\n"] {
             while !rest.is_empty() {
                 match time::timeout(timeout, writer.write(rest)).await {

@@ -38,9 +38,9 @@ pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
         holder: request.holder(),
     };
     let (service, holder) = (request.service, request.holder());
-    let CheckedCall { tool, request, .. } = service.views.operator_request(&call).await?;
+    let CheckedCall { tool, request, .. } = service.parts.views.operator_request(&call).await?;
     let work = TaskWork { slot: tool.slot, tool: tool.item, request, timeout, holder };
-    let task = service.task_driver.start(work).await.map_err(not_started)?;
+    let task = service.parts.task_driver.start(work).await.map_err(not_started)?;
     let started = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });
     Ok(to_text(&started))
 }
@@ -50,17 +50,17 @@ pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
     let wanted: Option<String> = request.params.optional("server")?;
     let service = request.service;
     if let Some(server) = &wanted {
-        service.views.server_view(server).map_err(|error| error.to_operator())?;
+        service.parts.views.server_view(server).map_err(|error| error.to_operator())?;
     }
-    let expiry = service.task_driver.expiry();
+    let expiry = service.parts.task_driver.expiry();
     let mut servers: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    let own_tasks = service.task_driver.all();
+    let own_tasks = service.parts.task_driver.all();
     let is_wanted = |server: &str| wanted.as_deref().is_none_or(|wanted| wanted == server);
     for task in own_tasks.iter().filter(|task| is_wanted(&task.server)) {
         let tasks = servers.entry(task.server.clone()).or_default();
         tasks.push(task.to_operator_json(expiry));
     }
-    let listing = service.views.listing_tasks();
+    let listing = service.parts.views.listing_tasks();
     let listing = listing.iter().map(|server| server.as_str()).filter(|server| is_wanted(server));
     let listed = listing.map(|server| async move { (server, listed_by(request, server).await) });
     for (server, mut tasks) in futures_util::future::join_all(listed).await {
@@ -84,7 +84,7 @@ async fn listed_by(request: &ControlRequest<'_>, server: &str) -> Vec<Value> {
     let reading = async {
         let mut params = "{}".to_owned();
         for _ in 0..defaults::TASK_PAGES_MAX {
-            let views = &request.service.views;
+            let views = &request.service.parts.views;
             let answer = views.ask_about_task(server, task::LIST, &params, request.holder()).await;
             let Ok(answer) = answer else { return };
             let page: Value = answer
@@ -114,7 +114,7 @@ pub(super) async fn get(request: &ControlRequest<'_>) -> MethodResult {
 }
 
 fn own_task_json(service: &ControlService, task: &TaskRecord) -> String {
-    to_text(&task.to_operator_json(service.task_driver.expiry()))
+    to_text(&task.to_operator_json(service.parts.task_driver.expiry()))
 }
 
 /// Answers `tasks/result`.
@@ -127,9 +127,9 @@ pub(super) async fn result(request: &ControlRequest<'_>) -> MethodResult {
             return ask_server(request, &server, task::RESULT, &id).await;
         }
     };
-    let timeout = service.views.config().service.request_timeout;
+    let timeout = service.parts.views.config().service.request_timeout;
     let task = match is_waiting && !task.status.has_ended() {
-        true => service.task_driver.ended(&task.id, timeout).await.unwrap_or(task),
+        true => service.parts.task_driver.ended(&task.id, timeout).await.unwrap_or(task),
         false => task,
     };
     outcome(&task)
@@ -146,7 +146,7 @@ pub(super) async fn cancel(request: &ControlRequest<'_>) -> MethodResult {
     if task.status.has_ended() {
         return Err(ended(&task).into());
     }
-    let cancelled = request.service.task_driver.cancel(&task.id).await;
+    let cancelled = request.service.parts.task_driver.cancel(&task.id).await;
     match cancelled.map_err(|error| not_cancelled(&task, &error))? {
         Some(task) if task.status == TaskStatus::Cancelled => {
             Ok(own_task_json(request.service, &task))
@@ -172,7 +172,7 @@ async fn find(request: &ControlRequest<'_>) -> Result<FoundTask, Box<RpcError>> 
     let ControlRequest { service, params, requester } = request;
     let id: String = params.required("taskId")?;
     let server: Option<String> = params.optional("server")?;
-    if let Some(task) = service.task_driver.find(server.as_deref(), &id) {
+    if let Some(task) = service.parts.task_driver.find(server.as_deref(), &id) {
         if task.id != id {
             service.check_operator(requester, params.method).await?;
         }
@@ -180,9 +180,9 @@ async fn find(request: &ControlRequest<'_>) -> Result<FoundTask, Box<RpcError>> 
     }
     let Some(server) = server else { return Err(unknown(&id).into()) };
     service.check_operator(requester, params.method).await?;
-    service.views.server_view(&server).map_err(|error| error.to_operator())?;
+    service.parts.views.server_view(&server).map_err(|error| error.to_operator())?;
     // A server without a connection would be started, and would not know the task.
-    match service.views.is_connected(&server) {
+    match service.parts.views.is_connected(&server) {
         Some(true) => Ok(FoundTask::OfServer { server, id }),
         Some(false) | None => Err(unknown(&id).into()),
     }
@@ -193,9 +193,9 @@ async fn polled(service: &ControlService, task: TaskRecord) -> TaskRecord {
     if task.status != TaskStatus::Unreachable {
         return task;
     }
-    let polling = service.task_driver.poll_server(&task.id);
+    let polling = service.parts.task_driver.poll_server(&task.id);
     let polled = time::timeout(defaults::LIST_TIMEOUT, polling).await.ok().flatten();
-    polled.or_else(|| service.task_driver.get(&task.id)).unwrap_or(task)
+    polled.or_else(|| service.parts.task_driver.get(&task.id)).unwrap_or(task)
 }
 
 /// Asks a server about a task that metamcp did not start.
@@ -206,7 +206,7 @@ async fn ask_server(
     id: &str,
 ) -> MethodResult {
     let params = json!({ "taskId": id }).to_string();
-    let views = &request.service.views;
+    let views = &request.service.parts.views;
     let answer = views.ask_about_task(server, method, &params, request.holder()).await;
     let answer = answer.map_err(|error| match error {
         // A server without tasks does not know this one either.

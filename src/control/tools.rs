@@ -62,7 +62,7 @@ pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
     let server: Option<String> = request.params.optional("server")?;
     let detail = ToolDetail::of(&request.params)?;
     let is_reported = request.params.flag("report")?;
-    let views = &request.service.views;
+    let views = &request.service.parts.views;
     let listed = views.operator_list(ListKind::Tools, server.as_deref()).await?;
     let tools = each(&listed).map(|(server, item)| (server.clone(), item.clone())).collect();
     let unavailable = is_reported.then(|| unavailable(&listed));
@@ -82,9 +82,9 @@ pub(super) async fn grep(request: &ControlRequest<'_>) -> MethodResult {
     })?;
     // Looks for one more, to know whether there are more.
     let limit = limit.unwrap_or(usize::MAX - 1).clamp(1, usize::MAX - 1);
-    let found = request.service.views.grep(pattern, limit).await?;
+    let found = request.service.parts.views.grep(pattern, limit).await?;
     let tools = found.each().map(|(_, server, item)| (server.name.clone(), item.clone()));
-    let entries = entries(&request.service.views, tools.collect(), detail).await;
+    let entries = entries(&request.service.parts.views, tools.collect(), detail).await;
     let unavailable = is_reported.then(|| found.unavailable().to_string());
     Ok(rendered(&entries, unavailable, Some(found.has_more)))
 }
@@ -102,7 +102,7 @@ pub(super) async fn search(request: &ControlRequest<'_>) -> MethodResult {
         limit: limit.unwrap_or(defaults::DISCOVER_LIMIT).clamp(1, defaults::DISCOVER_LIMIT_MAX),
         is_explained: request.params.flag("explain")?,
     };
-    let views = &request.service.views;
+    let views = &request.service.parts.views;
     let known = views.known_tools(query.server.or(query.text)).await;
     let found = views.find(Holder::SERVICE, known, &query).await;
     Ok(found.map_err(|error| operator::to_rpc_error(&error))?.to_value().to_string())
@@ -113,10 +113,10 @@ pub(super) async fn info(request: &ControlRequest<'_>) -> MethodResult {
     let wanted = requested_tool(&request.params)?;
     let path: Option<String> = request.params.optional("path")?;
     let depth: Option<usize> = request.params.optional("schemaDepth")?;
-    let tool = request.service.views.operator_tool(&wanted).await?;
+    let tool = request.service.parts.views.operator_tool(&wanted).await?;
     let bytes = tool.item.json().len();
     let describe = move |_: &StopFlag| described(&tool, path.as_deref(), depth);
-    request.service.views.operator_compute(bytes, describe).await?
+    request.service.parts.views.operator_compute(bytes, describe).await?
 }
 
 /// Returns the definition of a tool with the requested part of its schema.
@@ -160,7 +160,7 @@ pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
         meta: request.params.meta()?,
         holder: request.holder(),
     };
-    let views = &request.service.views;
+    let views = &request.service.parts.views;
     let prepared = views.operator_call(&call).await?;
     let result = operator::finish(prepared.exchange, request.requester.lines.as_ref()).await?;
     let n_bytes = result.len();
@@ -175,7 +175,7 @@ pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
 pub(super) async fn validate(request: &ControlRequest<'_>) -> MethodResult {
     let wanted = requested_tool(&request.params)?;
     let args = request.params.object("arguments")?.unwrap_or("{}");
-    let views = &request.service.views;
+    let views = &request.service.parts.views;
     let tool = views.operator_tool(&wanted).await?;
     let (mut errors, mut doubts, mut unchecked) = (Vec::new(), Vec::new(), None);
     match views.operator_verdict(&tool, args).await {
