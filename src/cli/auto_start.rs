@@ -12,9 +12,9 @@ use std::{
 
 use tokio::time::{self, Instant};
 
-use super::{FAILED, Failed, check};
+use super::{FAILED, Failed, configuration};
 use crate::{
-    config::{self, ConfigSources, defaults, environment},
+    config::{self, defaults},
     daemon::{
         control_socket::{self, default_socket},
         instance_lock::{InstanceLock, LockError},
@@ -38,7 +38,7 @@ pub(super) async fn find_or_start() -> Result<Option<PathBuf>, Failed> {
         return Ok(None);
     }
     let Some(file) = config::usual_file() else { return Ok(None) };
-    let config = check::load(&sources(file.clone()))?.config;
+    let config = configuration::load(&configuration::without_flags(file.clone()))?.config;
     let group = config.listen.control_group.as_deref();
     let socket = config.listen.control.clone().unwrap_or_else(default_socket);
     if control_socket::answers(&socket).await {
@@ -75,13 +75,7 @@ pub(super) fn configured_socket() -> Option<PathBuf> {
         return None;
     }
     // An error in the file is reported by the commands that need the file.
-    sources(config::usual_file()?).load().ok()?.config.listen.control
-}
-
-/// Returns the configuration sources of a service that is started without flags.
-pub(super) fn sources(file: PathBuf) -> ConfigSources {
-    let variables = environment::of_process();
-    ConfigSources { file: Some(file), variables, ..ConfigSources::default() }
+    configuration::without_flags(config::usual_file()?).load().ok()?.config.listen.control
 }
 
 /// Returns the log of a service started on demand.
@@ -120,7 +114,7 @@ fn start(file: &Path, log: &Path) -> Result<Child, Failed> {
     let log_file = open_log(log)
         .map_err(|error| failed(&format!("open the log `{}`", log.display()), error))?;
     #[expect(clippy::disallowed_methods, reason = "a service is no child: it outlives its starter")]
-    let mut command = Command::new(own_program()?);
+    let mut command = Command::new(configuration::own_program()?);
     command
         .args(["serve", "--launched", "--config"])
         .arg(file)
@@ -142,13 +136,6 @@ fn open_log(log: &Path) -> io::Result<File> {
         fs::rename(log, log.with_extension("log.old"))?;
     }
     OpenOptions::new().create(true).append(true).mode(0o600).open(log)
-}
-
-/// Returns the program file of metamcp.
-pub(super) fn own_program() -> Result<PathBuf, Failed> {
-    std::env::current_exe().map_err(|error| {
-        Failed::new(FAILED, format!("cannot find the program file of metamcp: {error}"))
-    })
 }
 
 /// Reads the last part of a log, up to [`defaults::LOG_TAIL_BYTES`].

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    CONFIG, Failed, USAGE, effective, output, overrides::ConfigOverrides, quantity, serve,
+    CONFIG, Failed, USAGE, configuration, effective, output, overrides::ConfigOverrides, quantity,
     service_target, status_report,
 };
 use crate::{
-    config::{self, Config, ConfigSources, LoadedConfig, load},
+    config::{self, Config, load},
     error_report::chain,
     tls::TlsIdentity,
 };
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         return Err(Failed::new(USAGE, "flags do not change the check of a file")
             .hint("Add --effective to see the configuration with these flags."));
     }
-    let file = named.or_else(config::usual_file).ok_or_else(no_file)?;
+    let file = named.or_else(config::usual_file).ok_or_else(configuration::no_file)?;
     let config = read(&file)?;
     if let Some(tls) = config.listen.tls.as_ref().filter(|_| !args.no_files) {
         TlsIdentity::check(tls)
@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 
 /// Prints the effective configuration: file, variables and flags combined.
 fn show(args: &Args, named: Option<PathBuf>) -> Result<(), Failed> {
-    let loaded = load(&serve::sources(named, &args.overrides)?)?;
+    let loaded = configuration::load(&configuration::sources(named, &args.overrides)?)?;
     let entries = config::effective::entries(&loaded.config, &loaded.configured);
     if args.json {
         output::print(&format!("{:#}\n", effective::json(&entries)));
@@ -96,13 +96,6 @@ fn show(args: &Args, named: Option<PathBuf>) -> Result<(), Failed> {
         output::eprint(&format!("warning: the variable {name} is ignored: it names no key\n"));
     }
     Ok(())
-}
-
-/// Returns the failure for a missing configuration file.
-pub(super) fn no_file() -> Failed {
-    Failed::new(CONFIG, "there is no configuration file").hint(
-        "Write ~/.config/metamcp/metamcp.toml, or name yours with --config or METAMCP_CONFIG.",
-    )
 }
 
 /// Asks the running service, if there is one, for items of the servers in `config` that have the
@@ -126,12 +119,7 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     ))
 }
 
-/// Loads the configuration from all its sources.
-pub(super) fn load(sources: &ConfigSources) -> Result<LoadedConfig, Failed> {
-    sources.load().map_err(|error| Failed::new(CONFIG, chain(&error)))
-}
-
 /// Reads a configuration file, without variables and flags.
-pub(super) fn read(path: &Path) -> Result<Config, Failed> {
+fn read(path: &Path) -> Result<Config, Failed> {
     load::file(path).map_err(|error| Failed::new(CONFIG, chain(&error)))
 }

@@ -12,6 +12,7 @@ mod call;
 mod check;
 mod complete;
 mod completions;
+mod configuration;
 mod demo_server;
 mod doctor;
 mod effective;

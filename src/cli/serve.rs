@@ -9,17 +9,16 @@ use std::{
 use tokio::runtime::Builder;
 
 use super::{
-    CONFIG, FAILED, Failed, USAGE, auto_start, check, output, overrides::ConfigOverrides, runtime,
+    CONFIG, FAILED, Failed, USAGE, configuration, output, overrides::ConfigOverrides, runtime,
     stdio,
 };
 use crate::{
     bearer_token::BearerToken,
     config::{
-        self, Config, ConfigSources, environment,
+        Config,
         secret::{credentials_directory, exposed_credentials},
     },
     daemon::{Daemon, Listeners, StartError},
-    demo::Demo,
     error_report::chain,
     resident_memory,
     server_name::ServerName,
@@ -59,7 +58,10 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: Args) -> Result<(), Failed> {
     if args.overrides.is_stdio() {
-        return stdio::standalone(sources(args.config, &args.overrides)?, &Choice::Root);
+        return stdio::standalone(
+            configuration::sources(args.config, &args.overrides)?,
+            &Choice::Root,
+        );
     }
     if args.launched {
         // A new session, because the terminal of the command may end its whole session on close. A
@@ -75,8 +77,8 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     let n_dropped = privilege_drop::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("cannot drop capabilities: {error}")))?;
-    let sources = sources(args.config, &args.overrides)?;
-    let loaded = check::load(&sources)?;
+    let sources = configuration::sources(args.config, &args.overrides)?;
+    let loaded = configuration::load(&sources)?;
     let config = loaded.config;
     if args.overrides.needs_tls() && config.listen.tls.is_none() {
         return Err(Failed::new(USAGE, "`--tls` needs a certificate, and none is configured")
@@ -135,31 +137,6 @@ fn log_sources(file: Option<&Path>, unknown: &[String], credentials: Option<&Pat
 pub(super) fn forbid_dumps() -> Result<(), Failed> {
     let forbidden = privilege_drop::forbid_dumps();
     forbidden.map_err(|error| Failed::new(FAILED, format!("cannot forbid core dumps: {error}")))
-}
-
-/// Returns the sources of the configuration: the file that `file` names or else the usual one, the
-/// variables and the flags.
-pub(super) fn sources(
-    file: Option<PathBuf>,
-    overrides: &ConfigOverrides,
-) -> Result<ConfigSources, Failed> {
-    let flags = overrides.settings()?;
-    let file = file.or_else(config::usual_file);
-    let without_file = if file.is_none() { demonstration()? } else { String::new() };
-    Ok(ConfigSources { file, without_file, variables: environment::of_process(), flags })
-}
-
-/// Returns the configuration of the demonstration servers, used without a file.
-fn demonstration() -> Result<String, Failed> {
-    let program = auto_start::own_program()?;
-    let program = toml::Value::String(program.to_string_lossy().into_owned());
-    let servers = Demo::ALL.into_iter().map(|demo| {
-        let name = demo.name();
-        format!(
-            "[servers.{name}]\ncommand = {program}\nargs = [\"demo-server\", \"{name}\"]\nstart = \"eager\"\n"
-        )
-    });
-    Ok(servers.collect())
 }
 
 /// Returns the address for a client on this host: an unspecified address becomes the loopback.

@@ -5,7 +5,7 @@ use std::{io, os::unix::net::UnixStream, path::PathBuf};
 use serde_json::json;
 use tokio::runtime::Builder;
 
-use super::{FAILED, Failed, UNAVAILABLE, auto_start, check, runtime, serve, service_target};
+use super::{FAILED, Failed, UNAVAILABLE, configuration, runtime, serve, service_target};
 use crate::{
     bridge::{self, BridgeTarget},
     config::{self, ConfigSources, LogLevel, defaults},
@@ -60,8 +60,8 @@ impl Args {
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.standalone {
         let file = args.config.clone().or_else(config::usual_file);
-        let file = file.ok_or_else(check::no_file)?;
-        return standalone(auto_start::sources(file), &args.choice());
+        let file = file.ok_or_else(configuration::no_file)?;
+        return standalone(configuration::without_flags(file), &args.choice());
     }
     let mut socket = args.target.path();
     if UnixStream::connect(&socket).is_err()
@@ -91,7 +91,7 @@ pub(super) fn standalone(sources: ConfigSources, choice: &Choice) -> Result<(), 
     // Capabilities are inherited by threads, so the process must have one thread.
     privilege_drop::drop_all()
         .map_err(|error| Failed::new(FAILED, format!("cannot drop capabilities: {error}")))?;
-    let config = check::load(&sources)?.config;
+    let config = configuration::load(&sources)?.config;
     let log = log::start(config.service.log_level);
     let runtime = runtime(Builder::new_multi_thread())?;
     let served = runtime.block_on(async move {
