@@ -61,7 +61,7 @@ pub async fn accept<L: Listener, F: Future<Output = ()> + Send + 'static>(
     serve: impl Fn(L::Stream) -> F,
 ) {
     let permits = Arc::new(Semaphore::new(n_permits));
-    let mut heartbeat = time::interval(defaults::PULSE);
+    let mut heartbeat = time::interval(defaults::LIVENESS_INTERVAL);
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

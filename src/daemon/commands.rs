@@ -14,7 +14,7 @@ pub(super) struct CommandChannel {
 
 impl CommandChannel {
     pub(super) fn new() -> Self {
-        let (sender, receiver) = mpsc::channel(defaults::CONTROL_ORDERS_QUEUE);
+        let (sender, receiver) = mpsc::channel(defaults::CONTROL_COMMAND_QUEUE);
         Self { sender, receiver }
     }
 

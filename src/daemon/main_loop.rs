@@ -26,7 +26,7 @@ use crate::{
 impl Daemon {
     /// Runs the main loop: signals, commands, status, watchdog. `line` is the last status line.
     pub(super) async fn run_main_loop(&mut self, mut line: String) {
-        let mut heartbeat = time::interval(defaults::PULSE);
+        let mut heartbeat = time::interval(defaults::LIVENESS_INTERVAL);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Half the timeout of the watchdog: the service must not be killed for one late beat.
         let watchdog = notify::watchdog().map(|timeout| timeout / 2);
@@ -71,7 +71,8 @@ impl Daemon {
                 notify::status(&new_line);
                 line = new_line;
             }
-            if watchdog.is_some_and(|period| fed.elapsed() + defaults::PULSE >= period) {
+            if watchdog.is_some_and(|period| fed.elapsed() + defaults::LIVENESS_INTERVAL >= period)
+            {
                 let stuck = self.board.stuck();
                 if stuck.is_empty() {
                     notify::feed_watchdog();

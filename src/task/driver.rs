@@ -315,7 +315,7 @@ impl TaskDriver {
     }
 
     fn open_commands(&self, id: &str) -> mpsc::Receiver<TaskCommand> {
-        let (commands, taken) = mpsc::channel(defaults::TASK_ORDERS_MAX);
+        let (commands, taken) = mpsc::channel(defaults::TASK_COMMANDS_MAX);
         self.commands().insert(id.to_owned(), commands);
         taken
     }

@@ -1,7 +1,7 @@
 //! The liveness of the loops of the service.
 //!
 //! Every loop that must never stop holds a [`LoopPulse`] and beats it in each iteration; an idle
-//! loop wakes up for that every [`defaults::PULSE`]. The watchdog and `/healthz` check the oldest
+//! loop wakes up for that every [`defaults::LIVENESS_INTERVAL`]. The watchdog and `/healthz` check the oldest
 //! pulse, so neither reports health while a loop is stuck.
 
 use std::sync::{
@@ -58,10 +58,10 @@ impl Liveness {
         LoopPulse { registry: Arc::clone(self), state }
     }
 
-    /// Returns the loops without a beat for [`defaults::PULSE_AGE_MAX`].
+    /// Returns the loops without a beat for [`defaults::LIVENESS_AGE_MAX`].
     pub fn stuck(&self) -> Vec<StuckLoop> {
         let now_ms = self.now_ms();
-        let limit_ms = u64::try_from(defaults::PULSE_AGE_MAX.as_millis()).unwrap_or(u64::MAX);
+        let limit_ms = u64::try_from(defaults::LIVENESS_AGE_MAX.as_millis()).unwrap_or(u64::MAX);
         self.lock()
             .iter()
             .map(|state| StuckLoop {
@@ -107,7 +107,7 @@ mod tests {
         let accept = liveness.pulse("accept");
         let control = liveness.pulse("control");
 
-        tokio::time::advance(defaults::PULSE_AGE_MAX + Duration::from_millis(1)).await;
+        tokio::time::advance(defaults::LIVENESS_AGE_MAX + Duration::from_millis(1)).await;
         accept.beat();
 
         let stuck = liveness.stuck();

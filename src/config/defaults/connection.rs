@@ -119,7 +119,7 @@ pub const WRITE_QUEUE: usize = 256;
 
 /// The largest number of cancellations and answers that wait to be sent to one server; more are
 /// dropped. All requests in flight may be cancelled at once.
-pub const ASIDE_QUEUE: usize = IN_FLIGHT_MAX;
+pub const SIDE_MESSAGE_QUEUE: usize = IN_FLIGHT_MAX;
 
 /// The largest number of notifications that wait for the client of one request; more are dropped.
 pub const NOTIFICATION_QUEUE: usize = 256;

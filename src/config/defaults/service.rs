@@ -96,8 +96,8 @@ pub const UNIT_FILE_BYTES_MAX: u64 = 1 << 20;
 /// The largest configuration file, in bytes: thousands of servers.
 pub const CONFIG_BYTES_MAX: u64 = 16 << 20;
 
-/// The largest number of operators' orders that wait for the main loop, which runs them in turn.
-pub const CONTROL_ORDERS_QUEUE: usize = 8;
+/// The largest number of operators' commands that wait for the main loop, which runs them in turn.
+pub const CONTROL_COMMAND_QUEUE: usize = 8;
 
 /// The time that a running service may take to answer a second one before that reports a hang.
 pub const RUNNING_SERVICE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -132,10 +132,10 @@ pub const SUGGESTION_BYTES_MAX: usize = crate::similar_names::NAME_BYTES_MAX;
 pub const LOG_LINES_MAX: usize = 8192;
 
 /// The interval at which an idle event loop marks that it is alive.
-pub const PULSE: Duration = Duration::from_secs(1);
+pub const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The age of a loop's mark from which the loop counts as stuck: ten pulses.
-pub const PULSE_AGE_MAX: Duration = Duration::from_secs(10);
+/// The age of a loop's mark from which the loop counts as stuck: ten intervals.
+pub const LIVENESS_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// The largest number of idle TCP connections that are kept to one web API: one for background
 /// work, and some for callers that wait.

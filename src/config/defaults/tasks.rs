@@ -45,8 +45,8 @@ pub const TASK_POLL_RANGE: (Duration, Duration) =
 /// The first and the longest pause before a lost server is connected again because of its task.
 pub const TASK_LOST_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// The largest number of orders that wait for one call. An operator gives one.
-pub const TASK_ORDERS_MAX: usize = 4;
+/// The largest number of commands that wait for one task. An operator sends one.
+pub const TASK_COMMANDS_MAX: usize = 4;
 
 /// The largest number of pages that are read of a server's own list of tasks.
 pub const TASK_PAGES_MAX: usize = 10;

@@ -80,7 +80,7 @@ impl HttpLink {
         stream: Option<legacy_sse::LegacySseStream>,
         tasks: TaskTracker,
     ) -> (Self, HttpReceivers) {
-        let (sender, side_messages) = mpsc::channel(defaults::ASIDE_QUEUE);
+        let (sender, side_messages) = mpsc::channel(defaults::SIDE_MESSAGE_QUEUE);
         let is_legacy_sse = stream.is_some();
         let link = Self { upstream, is_legacy_sse, side_messages: sender, tasks };
         (link, HttpReceivers { side_messages, stream })

@@ -47,7 +47,7 @@ impl OverflowFrames {
         // so that no frame stays here while it waits for the next one.
         let mut overflow = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(TrySendError::Full(frame)) = frames.try_send(frame)
-            && overflow.len() < defaults::ASIDE_QUEUE
+            && overflow.len() < defaults::SIDE_MESSAGE_QUEUE
         {
             overflow.push(frame);
         }
