@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use hyper::{Method, Request, StatusCode, body::Incoming};
 
-use super::{IngressContext, Response, error::IngressError, http_response, legacy};
+use super::{IngressContext, Response, error::IngressError, http_response, request_parts};
 use crate::peer_process::ConnectedClient;
 
 /// The path of the control interface.
@@ -47,8 +47,8 @@ pub(super) async fn respond(
     if request.method() != Method::POST {
         return Err(IngressError::MethodNotAllowed("POST"));
     }
-    legacy::check_content_type(request.headers())?;
-    let body = legacy::read_body(caller.holder.account, request.into_body()).await?;
+    request_parts::check_content_type(request.headers())?;
+    let body = request_parts::read_body(caller.holder.account, request.into_body()).await?;
     Ok(match control.answer(body, caller).await {
         RpcReply::Answer(answer) => http_response::json_bytes(StatusCode::OK, answer),
         RpcReply::Nothing => http_response::empty(StatusCode::ACCEPTED),

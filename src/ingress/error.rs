@@ -8,8 +8,7 @@ use hyper::{
 use serde_json::json;
 
 use super::{
-    Response, authentication::BearerError, http_response::json_bytes, modern::HeaderMismatch,
-    origin::OriginRefusal,
+    Response, authentication::BearerError, http_response::json_bytes, origin::OriginRefusal,
 };
 use crate::{
     call::CallError,
@@ -28,6 +27,19 @@ use crate::{
     redact,
     session::SessionLookupError,
 };
+
+/// The reason why the headers of a request contradict its body.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HeaderMismatch {
+    #[error("the header `{0}` is missing")]
+    Missing(&'static str),
+    #[error("the header `{0}` is repeated, or its value cannot be decoded")]
+    Unreadable(&'static str),
+    #[error("the header `{header}` is `{sent}`, but the body has `{body}`")]
+    Differs { header: &'static str, sent: String, body: String },
+    #[error("the header `{header}` does not match the argument `{argument}`")]
+    Argument { header: String, argument: String },
+}
 
 /// The reason why a request is refused before its content is examined.
 #[derive(Debug, thiserror::Error)]

@@ -17,9 +17,10 @@ use super::{
     IngressContext, Response,
     concurrent_requests::{ConcurrentEvent, ConcurrentRequests},
     error::IngressError,
-    http_response, legacy,
+    http_response, message_dispatch,
     reply::{AcceptedForms, RequestReply},
     reply_events::ReplyEvents,
+    request_parts,
 };
 use crate::{
     capacity_holder::{Account, Holder},
@@ -39,7 +40,7 @@ const STREAM_KEY: &str = "sessionId=";
 
 /// The open streams, by the id that clients send with every message.
 #[derive(Debug, Default)]
-pub(super) struct LegacyStreams {
+pub(super) struct LegacySseStreams {
     by_id: Mutex<HashMap<Box<str>, StreamHandle>>,
 }
 
@@ -59,7 +60,7 @@ struct PostedRequest {
     opened: Option<Arc<Session>>,
 }
 
-impl LegacyStreams {
+impl LegacySseStreams {
     fn open(&self, view: View, holder: Holder) -> (Box<str>, mpsc::Receiver<PostedRequest>) {
         let id: Box<str> = uuid::Uuid::new_v4().simple().to_string().into();
         let (requests, posted) = mpsc::channel(defaults::LEGACY_SSE_REQUESTS_MAX);
@@ -98,10 +99,10 @@ pub(super) fn open(
     if request.method() != Method::GET {
         return Err(IngressError::MethodNotAllowed("GET"));
     }
-    legacy::check_accepts_events(request.headers())?;
-    legacy::version(request.headers())?;
+    request_parts::check_accepts_events(request.headers())?;
+    request_parts::version(request.headers())?;
     let permit = Arc::new(context.stream_permit(holder)?);
-    let (id, posted) = context.legacy_streams.open(view, holder);
+    let (id, posted) = context.legacy_sse_streams.open(view, holder);
     let address = format!("{MESSAGES}?{STREAM_KEY}{id}");
     let first = vec![sse::encode_endpoint(&address)];
     let output = StreamOutput {
@@ -132,17 +133,17 @@ pub(super) async fn receive(
     let (head, body) = request.into_parts();
     let mut parameters = head.uri.query().unwrap_or_default().split('&');
     let id = parameters.find_map(|found| found.strip_prefix(STREAM_KEY)).unwrap_or_default();
-    context.legacy_streams.find(id).ok_or(IngressError::StreamNotOpen)?;
-    legacy::check_content_type(&head.headers)?;
-    legacy::version(&head.headers)?;
-    let body = legacy::read_body(account, body).await?;
+    context.legacy_sse_streams.find(id).ok_or(IngressError::StreamNotOpen)?;
+    request_parts::check_content_type(&head.headers)?;
+    request_parts::version(&head.headers)?;
+    let body = request_parts::read_body(account, body).await?;
     let message = read_in_place(body.len(), || Message::parse(body))?;
     // The stream may have closed while the body was read.
-    let handle = context.legacy_streams.find(id).ok_or(IngressError::StreamNotOpen)?;
+    let handle = context.legacy_sse_streams.find(id).ok_or(IngressError::StreamNotOpen)?;
     if message.kind() == MessageKind::Request {
         enqueue(context, id, handle, message).await?;
     } else {
-        legacy::deliver(&context, &handle.view, &message, &handle.session).await;
+        message_dispatch::deliver(&context, &handle.view, &message, &handle.session).await;
     }
     Ok(http_response::empty(StatusCode::ACCEPTED))
 }
@@ -164,9 +165,13 @@ async fn enqueue(
     // A stream has one session: a second handshake changes nothing.
     if message.method() == Some(method::INITIALIZE) && handle.session.id().is_none() {
         // The account is that of the stream, not that of the connection that sent the POST.
-        let session =
-            legacy::open_session(&context, &handle.view, &message, handle.session.holder());
-        if !context.legacy_streams.set_session(id, &session) {
+        let session = message_dispatch::open_session(
+            &context,
+            &handle.view,
+            &message,
+            handle.session.holder(),
+        );
+        if !context.legacy_sse_streams.set_session(id, &session) {
             end_session(&context, &session);
             return Err(IngressError::StreamNotOpen);
         }
@@ -174,7 +179,7 @@ async fn enqueue(
     }
     let session = opened.as_ref().unwrap_or(&handle.session);
     let accepts = AcceptedForms::events_only();
-    let reply = legacy::start_request(context, &handle.view, message, session, accepts);
+    let reply = message_dispatch::start_request(context, &handle.view, message, session, accepts);
     permit.send(PostedRequest { reply: Box::new(reply), opened });
     Ok(())
 }
@@ -203,7 +208,7 @@ struct StreamOutput {
 
 impl Drop for StreamOutput {
     fn drop(&mut self) {
-        let handle = self.context.legacy_streams.by_id().remove(&self.id);
+        let handle = self.context.legacy_sse_streams.by_id().remove(&self.id);
         if let Some(handle) = handle {
             end_session(&self.context, &handle.session);
         }

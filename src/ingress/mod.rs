@@ -34,12 +34,14 @@ mod http_response;
 mod legacy;
 mod legacy_sse;
 mod local_wake;
+mod message_dispatch;
 mod modern;
 mod notification_stream;
 mod origin;
 mod progress_heartbeat;
 mod reply;
 mod reply_events;
+mod request_parts;
 mod resumable_reply;
 mod route;
 pub mod stdio_pipe;
@@ -74,7 +76,7 @@ pub struct IngressContext {
     /// The streams that have no end of their own.
     streams: Arc<Evictables>,
     /// The streams of clients that use HTTP with SSE.
-    legacy_streams: legacy_sse::LegacyStreams,
+    legacy_sse_streams: legacy_sse::LegacySseStreams,
     /// One permit for each answer on a resumable stream.
     resumable: Arc<Semaphore>,
     /// The permits for sent parts of such answers that are kept for a resumption.
@@ -108,7 +110,7 @@ impl IngressContext {
             drain_deadline,
             streams: Evictables::new(stream_bounds(connections.bounds())),
             connections,
-            legacy_streams: legacy_sse::LegacyStreams::default(),
+            legacy_sse_streams: legacy_sse::LegacySseStreams::default(),
             resumable,
             sent: Arc::new(Semaphore::new(n_units)),
             tasks,

@@ -10,20 +10,19 @@ use serde_json::Value;
 
 use super::{
     IngressContext, Response,
-    error::{IngressError, quoted_input},
-    http_response,
-    legacy::{self, VERSION},
+    error::{HeaderMismatch, IngressError, quoted_input},
+    http_response, message_dispatch,
+    request_parts::{self, VERSION},
 };
 use crate::{
     capacity_holder::Holder,
     era::client_subscription::SubscriptionFilter,
     protocol::{
-        ByteChunks, Message, MessageKind, RpcError,
+        Message, MessageKind,
         client_meta::{self, ClientMeta},
         jsonrpc::MessagePart,
         parameter_headers,
         payloads::{VERSION_HEADER, method},
-        rpc_error::{CAPABILITY_REQUIRED, HEADER_MISMATCH, METHOD_NOT_FOUND, UNSUPPORTED_VERSION},
         version,
     },
     session::Session,
@@ -31,19 +30,6 @@ use crate::{
 };
 
 pub(super) mod subscription_stream;
-
-/// The reason why the headers of a request contradict its body.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HeaderMismatch {
-    #[error("the header `{0}` is missing")]
-    Missing(&'static str),
-    #[error("the header `{0}` is repeated, or its value cannot be decoded")]
-    Unreadable(&'static str),
-    #[error("the header `{header}` is `{sent}`, but the body has `{body}`")]
-    Differs { header: &'static str, sent: String, body: String },
-    #[error("the header `{header}` does not match the argument `{argument}`")]
-    Argument { header: String, argument: String },
-}
 
 /// Returns whether a message belongs to the modern era. No message of the legacy era names its
 /// version. Without any version, a header that only the modern era has decides.
@@ -89,12 +75,12 @@ async fn try_respond(
         MessageKind::Notification => {
             check_version(header_value(headers, VERSION_HEADER)?)?;
             let session = Session::anonymous(view.scope(), holder);
-            legacy::deliver(&context, view, &message, &session).await;
+            message_dispatch::deliver(&context, view, &message, &session).await;
             return Ok(http_response::empty(StatusCode::ACCEPTED));
         }
         MessageKind::Request => {}
     }
-    let accepts = legacy::accepted_forms(headers)?;
+    let accepts = request_parts::accepted_forms(headers)?;
     check_headers(headers, &message)?;
     let client_meta = ClientMeta::read(&message)?;
     if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) {
@@ -107,25 +93,9 @@ async fn try_respond(
     check_arguments(&context, view, headers, &message)?;
     let accepts = accepts.restricted(&context);
     let session = Session::of_request(view.scope(), client_meta, holder);
-    Ok(legacy::start_request(context, view, message, &session, accepts).into_response().await)
-}
-
-/// Returns the status of an answer, which in this era reflects the kind of error.
-pub(super) fn status_of(answer: &ByteChunks) -> StatusCode {
-    // Names never span two chunks, because chunks are values and the text between them. Nearly all
-    // answers are results, and this check copies no large one.
-    if !answer.has(br#""error""#) {
-        return StatusCode::OK;
-    }
-    let answer = Message::parse_own(answer.clone().join()).ok();
-    let error = answer.as_ref().and_then(|answer| answer.part(MessagePart::Error));
-    match error.and_then(RpcError::code_of) {
-        Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
-        Some(HEADER_MISMATCH | CAPABILITY_REQUIRED | UNSUPPORTED_VERSION) => {
-            StatusCode::BAD_REQUEST
-        }
-        _ => StatusCode::OK,
-    }
+    Ok(message_dispatch::start_request(context, view, message, &session, accepts)
+        .into_response()
+        .await)
 }
 
 /// Compares the headers that every request has with its body.

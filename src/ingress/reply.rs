@@ -14,8 +14,7 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    IngressContext, Response, http_response, modern, progress_heartbeat::ProgressHeartbeat,
-    resumable_reply,
+    IngressContext, Response, http_response, progress_heartbeat::ProgressHeartbeat, resumable_reply,
 };
 use crate::{
     call::Exchange,
@@ -125,7 +124,8 @@ impl RequestReply {
         };
         match first {
             Some(ReplyPart::Answer(answer)) if self.accepts.json => {
-                let status = if is_modern { modern::status_of(&answer) } else { StatusCode::OK };
+                let status =
+                    if is_modern { http_response::modern_status(&answer) } else { StatusCode::OK };
                 http_response::json_bytes(status, answer)
             }
             // The client has cancelled, and accepts no stream that could end without an answer.

@@ -110,21 +110,3 @@ fn a_request_whose_headers_contradict_its_body_is_refused() {
         assert_eq!(fault(&sent, method_name, &params), expected, "{sent:?} {method_name} {params}");
     }
 }
-
-#[test]
-fn the_http_status_reflects_the_kind_of_error() {
-    let error = |code: i64| format!(r#"{{"id":1,"error":{{"code":{code}}},"jsonrpc":"2.0"}}"#);
-    for (answer, status) in [
-        (error(-32601), 404),
-        (error(-32020), 400),
-        (error(-32021), 400),
-        (error(-32022), 400),
-        (error(-32602), 200),
-        (error(-32603), 200),
-        (error(7), 200),
-        (r#"{"jsonrpc":"2.0","id":1,"result":{"error":{"code":-32601}}}"#.to_owned(), 200),
-        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned(), 200),
-    ] {
-        assert_eq!(status_of(&ByteChunks::One(answer.clone().into())), status, "{answer}");
-    }
-}

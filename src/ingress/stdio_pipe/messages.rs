@@ -14,7 +14,7 @@ use crate::{
     ingress::{
         concurrent_requests::ConcurrentEvent,
         error::{IngressError, quoted_input},
-        legacy,
+        message_dispatch,
         modern::{self, subscription_stream::ListenRequest},
         reply::AcceptedForms,
     },
@@ -87,7 +87,8 @@ impl PipeService {
             return self.unsent.push(queue_full(None, Era::Legacy));
         }
         let (context, accepts) = (Arc::clone(&self.context), AcceptedForms::events_only());
-        let replies = legacy::start_batch(context, &self.view, batch, &self.session, accepts);
+        let replies =
+            message_dispatch::start_batch(context, &self.view, batch, &self.session, accepts);
         self.sources.push(MessageSource::Batch(Box::new(replies)).turn());
     }
 
@@ -115,7 +116,8 @@ impl PipeService {
         }
         // A pipe has one session: a second handshake changes nothing.
         if is_handshake && self.session.id().is_none() {
-            self.session = legacy::open_session(&self.context, &self.view, &request, self.holder);
+            self.session =
+                message_dispatch::open_session(&self.context, &self.view, &request, self.holder);
             self.reader = Some(self.session.read(None));
         }
         let session = Arc::clone(&self.session);
@@ -143,7 +145,7 @@ impl PipeService {
 
     fn run_request(&mut self, request: Message, session: &Arc<Session>) {
         let context = Arc::clone(&self.context);
-        let reply = Box::new(legacy::start_request(
+        let reply = Box::new(message_dispatch::start_request(
             context,
             &self.view,
             request,
@@ -194,8 +196,9 @@ impl PipeService {
         self.delivering = self.undelivered.pop_front().map(|message| {
             let (context, view, session) =
                 (Arc::clone(&self.context), self.view.clone(), Arc::clone(&self.session));
-            Box::pin(async move { legacy::deliver(&context, &view, &message, &session).await })
-                as BoxFuture<'static, ()>
+            Box::pin(
+                async move { message_dispatch::deliver(&context, &view, &message, &session).await },
+            ) as BoxFuture<'static, ()>
         });
     }
 }
