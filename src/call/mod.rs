@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     capacity_holder::Holder,
     compute_pool::ComputePool,
-    connection::{CallEvent, ConnectionLimits, SessionOwner, SideMessage},
+    connection::{CallEvent, ConnectionLimits, SessionOwner, SideMessage, with_client_ids},
     era::ClientEra,
     error_report::chain,
     memory_budget::MemoryReservation,
@@ -370,9 +370,6 @@ impl Exchange {
     pub fn restore(&self, message: &Message) -> ByteChunks {
         // A message has a token only if the request had one.
         let token = self.client_token().unwrap_or("null");
-        message.edit_in_pieces([
-            (MessagePart::Id, self.client_id()),
-            (MessagePart::ProgressToken, token),
-        ])
+        with_client_ids(message, self.client_id(), token)
     }
 }

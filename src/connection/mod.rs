@@ -65,6 +65,7 @@ pub use inbox::CallEvent;
 use inbox::Inbox;
 use list_prefetch::WarmUp;
 pub use list_prefetch::repeatable_tools;
+pub use mux::ids::with_client_ids;
 use mux::{Mux, Queueable};
 pub use pending_request::PendingRequest;
 use pending_request::RequestOrigin;

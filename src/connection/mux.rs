@@ -20,6 +20,7 @@ use std::{
 
 use crate::{capacity_holder::Holder, fair_share::QueueTicket};
 
+pub(super) mod ids;
 mod waitlist;
 
 pub(super) use waitlist::Queueable;

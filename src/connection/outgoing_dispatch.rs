@@ -11,6 +11,7 @@ use tokio::time;
 
 use super::{
     Connection, ConnectionLimits, Link, PendingRequest, RequestFailure, RequestOrigin, Waiter,
+    mux::ids,
 };
 use crate::{
     capacity_holder::Holder,
@@ -135,9 +136,7 @@ impl Connection {
         if !self.is_live() {
             return Err(RequestFailure::Gone);
         }
-        let number = id.to_string();
-        let frame = request
-            .edit_in_pieces([(MessagePart::Id, &number), (MessagePart::ProgressToken, &number)]);
+        let frame = ids::with_connection_id(request, id);
         // A handshake cannot be cancelled.
         let is_cancellable =
             !matches!(request.method(), Some(method::INITIALIZE | method::DISCOVER));
@@ -247,9 +246,7 @@ impl Connection {
             self.idle.notify_waiters();
         }
         if was_sent {
-            let params = format!(r#"{{"requestId":{id}}}"#);
-            let cancelled = Message::notification(method::CANCELLED, Some(&params));
-            self.deliver_soon(cancelled.bytes().clone());
+            self.deliver_soon(ids::cancellation(id).bytes().clone());
         }
     }
 }

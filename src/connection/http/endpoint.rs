@@ -129,7 +129,7 @@ impl HttpUpstream {
     }
 
     /// Posts a request of the modern era, with the headers that repeat parts of it.
-    pub(super) async fn post_stateless(
+    pub(super) async fn post_modern(
         &self,
         frame: ByteChunks,
         repeated: &[(String, String)],

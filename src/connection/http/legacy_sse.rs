@@ -18,7 +18,7 @@ use super::{
 use crate::{config::defaults, protocol::sse::SseItem};
 
 /// An upstream that has named its message address.
-pub(in super::super) struct LegacyEndpoint {
+pub(in super::super) struct LegacySseEndpoint {
     /// The upstream at the message address.
     pub(in super::super) upstream: HttpUpstream,
     pub(in super::super) stream: LegacySseStream,
@@ -42,7 +42,7 @@ pub(in super::super) struct ForeignEndpoint(pub(in super::super) String);
 /// [`ForeignEndpoint`] when the address is of another origin, or invalid.
 pub(in super::super) async fn open(
     upstream: &HttpUpstream,
-) -> Result<Option<LegacyEndpoint>, ForeignEndpoint> {
+) -> Result<Option<LegacySseEndpoint>, ForeignEndpoint> {
     let opening = async {
         let answer = upstream.listen(b"").await.ok().filter(is_event_stream)?;
         let (mut body, mut events) = (answer.into_body(), MeteredEvents::new(None, 0));
@@ -65,7 +65,7 @@ pub(in super::super) async fn open(
     let opened = time::timeout(defaults::ENDPOINT_TIMEOUT, opening).await;
     let Some((named, stream)) = opened.ok().flatten() else { return Ok(None) };
     match resolve(&upstream.url, &named) {
-        Some(url) => Ok(Some(LegacyEndpoint { upstream: upstream.at(url), stream })),
+        Some(url) => Ok(Some(LegacySseEndpoint { upstream: upstream.at(url), stream })),
         None => Err(ForeignEndpoint(named)),
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Every request carries the session that the upstream created for the one `initialize`, so the
 //! upstream sees a single client. An upstream of the modern era has no sessions: each request is
-//! independent ([`stateless`]).
+//! independent ([`modern`]).
 
 use std::{convert::Infallible, future::pending, sync::Arc};
 
@@ -33,9 +33,10 @@ use crate::{
 mod endpoint;
 mod http_pool;
 mod legacy_sse;
+mod modern;
 mod notice_stream;
 mod parameter_headers;
-mod stateless;
+
 mod stream;
 
 pub(super) use endpoint::HttpUpstream;
@@ -106,7 +107,7 @@ impl HttpLink {
             let id = post.id;
             // Only requests of the modern era name their version. Boxed to save space for others.
             let exchanged = match client_meta::version_of(&post.request) {
-                Some(_) => Box::pin(link.exchange_stateless(&connection, &post, &inbox)).await,
+                Some(_) => Box::pin(link.exchange_modern(&connection, &post, &inbox)).await,
                 None => link.exchange(&connection, id, post.frame.clone(), &inbox).await,
             };
             if let Err(failure) = exchanged {
@@ -185,7 +186,7 @@ impl HttpLink {
         match read_in_place(body.len(), || Message::parse_lossy(body.clone())) {
             Ok(message)
                 if connection.profile().is_some()
-                    && stateless::is_modern_refusal(status, &message) =>
+                    && modern::is_modern_refusal(status, &message) =>
             {
                 Err(RequestFailure::EraLost(status))
             }

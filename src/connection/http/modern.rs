@@ -14,6 +14,7 @@ use super::{
 use crate::{
     compute_pool::read_in_place,
     config::defaults,
+    connection::mux::ids,
     protocol::{
         Era, Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
@@ -27,7 +28,7 @@ use crate::{
 
 impl HttpLink {
     /// Posts a request and passes everything that comes back to the connection.
-    pub(super) async fn exchange_stateless(
+    pub(super) async fn exchange_modern(
         &self,
         connection: &Arc<Connection>,
         post: &OutgoingPost,
@@ -38,7 +39,7 @@ impl HttpLink {
         let mut may_learn = request.method() == Some(method::TOOLS_CALL);
         loop {
             let repeated = connection.parameter_headers.headers(request);
-            let answer = self.upstream.post_stateless(frame.clone(), &repeated).await?;
+            let answer = self.upstream.post_modern(frame.clone(), &repeated).await?;
             if connection.profile().is_none() {
                 self.upstream.note_abandoned_session(&answer);
             }
@@ -119,7 +120,7 @@ fn answer_to(
         && message.part(MessagePart::Id) == Some("null")
         && message.part(MessagePart::Error).is_some();
     if is_about_nothing {
-        return Ok(Some(message.with(MessagePart::Id, &id.to_string())));
+        return Ok(Some(ids::addressed_to(&message, id)));
     }
     Ok((message.integer(MessagePart::Id) == Some(id)).then_some(message))
 }
