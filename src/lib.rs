@@ -85,6 +85,7 @@
 //! | [`backoff`] | pauses between attempts |
 //! | [`similar_names`] | known names that are similar to an unknown one |
 //! | [`error_report`] | an error and its causes on one line |
+//! | [`time_format`] | times and durations as people read them |
 //! | [`files`] | private files, trusted files, atomic replacement, the user's directories |
 //! | [`descriptor_limit`] | the limit on open descriptors: raised for the service, restored for children |
 //! | [`single_flight`] | work that runs once for all callers that want it |
@@ -202,6 +203,7 @@ pub mod status;
 pub mod systemd;
 pub mod task;
 pub mod telemetry;
+pub mod time_format;
 pub mod tls;
 pub mod typegen;
 pub mod unsent_messages;

@@ -7,6 +7,7 @@ use super::{
     terminal::{cut, width},
     text_table::{CellColour, TableCell, TextTable},
 };
+use crate::time_format;
 
 /// Returns the output of `metamcp status`, limited to `size`: columns and lines.
 pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: bool) -> String {
@@ -55,7 +56,7 @@ fn header(status: &Value, columns: Option<usize>, is_coloured: bool) -> String {
     let rest = format!(
         ", pid {}, up {}, {}, {}",
         status["pid"],
-        quantity::time(status["uptime"].as_u64().unwrap_or_default()),
+        time_format::in_two_units(status["uptime"].as_u64().unwrap_or_default()),
         quantity::count(n_clients.unwrap_or_default(), "client"),
         pool(&status["pool"]),
     );
@@ -123,7 +124,7 @@ fn health(server: &Value) -> TableCell {
     let missed = server["consecutiveFailures"].as_u64().unwrap_or_default();
     match (missed, server["lastHealthCheckAgoMs"].as_u64()) {
         (_, None) => TableCell::from("-").colour(CellColour::Dim),
-        (0, Some(ago_ms)) => TableCell::from(format!("{} ago", quantity::time(ago_ms))),
+        (0, Some(ago_ms)) => TableCell::from(format!("{} ago", time_format::in_two_units(ago_ms))),
         (1, Some(_)) => TableCell::from("1 ping missed").colour(CellColour::Yellow),
         (missed, Some(_)) => {
             TableCell::from(format!("{missed} pings missed")).colour(CellColour::Red)

@@ -11,6 +11,7 @@ use crate::{
     fault_class::Fault,
     memory_budget::{MEMORY_EXHAUSTED, MemoryExhausted},
     protocol::nesting_depth::DEPTH_MAX,
+    time_format::to_the_millisecond,
 };
 
 /// The reason why a request got no answer from its server.
@@ -82,13 +83,13 @@ pub enum RequestFailure {
     #[error("the request is nested deeper than the {DEPTH_MAX} levels that metamcp sends")]
     TooDeep,
     /// The answer did not come in time.
-    #[error("no answer within {}", format_duration(*.after))]
+    #[error("no answer within {}", to_the_millisecond(*.after))]
     Timeout {
         /// The time that was waited.
         after: Duration,
     },
     /// The connection was not made in time; the request was not sent.
-    #[error("the server was not connected within {}", format_duration(*.after))]
+    #[error("the server was not connected within {}", to_the_millisecond(*.after))]
     ConnectTimeout {
         /// The time that was waited.
         after: Duration,
@@ -122,15 +123,6 @@ impl fmt::Display for StdioPipe {
             Self::Input => "standard input",
             Self::Output => "standard output",
         })
-    }
-}
-
-/// Formats a duration for people, to the millisecond.
-fn format_duration(time: Duration) -> String {
-    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    match millis {
-        0..1000 => format!("{millis} ms"),
-        _ => format!("{} s", Duration::from_millis(millis).as_secs_f64()),
     }
 }
 

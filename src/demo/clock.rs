@@ -24,6 +24,7 @@ use super::{
     Demo,
     tool::{self, DemoArguments, DemoContext, ListCursor, Reply, succeeded},
 };
+use crate::time_format;
 
 /// The largest offset from UTC in either direction, in minutes: fourteen hours.
 const OFFSET_MINUTES_MAX: i64 = 14 * 60;
@@ -46,7 +47,7 @@ impl ClockServer {
         let range = -OFFSET_MINUTES_MAX..=OFFSET_MINUTES_MAX;
         let offset_minutes = arguments.integer_or("timezone_offset_minutes", range, 0)?;
         let unix_ms = unix_ms(SystemTime::now());
-        let time = rfc3339(unix_ms, offset_minutes);
+        let time = time_format::rfc3339(unix_ms, offset_minutes);
         let data = json!({
             "time": time, "timezone_offset_minutes": offset_minutes, "unix_ms": unix_ms,
         });
@@ -155,63 +156,10 @@ fn unix_ms(time: SystemTime) -> i64 {
     }
 }
 
-/// Returns a moment as RFC 3339 text with milliseconds.
-fn rfc3339(unix_ms: i64, offset_minutes: i64) -> String {
-    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-    let local_ms = unix_ms.saturating_add(offset_minutes * 60_000);
-    let (year, month, day) = civil(local_ms.div_euclid(DAY_MS));
-    let of_day = local_ms.rem_euclid(DAY_MS);
-    let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
-    let (second, millisecond) = (of_day / 1000 % 60, of_day % 1000);
-    let zone = match offset_minutes {
-        0 => "Z".to_owned(),
-        minutes => {
-            let sign = if minutes < 0 { '-' } else { '+' };
-            format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60)
-        }
-    };
-    format!(
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}{zone}"
-    )
-}
-
-/// Returns year, month and day for a number of days since 1970-01-01.
-///
-/// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
-fn civil(days: i64) -> (i64, i64, i64) {
-    // The era is counted from 1 March of year 0, so that a leap day is the last of its year.
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::demo::{Demo, tests::ServedDemo};
-
-    #[test]
-    fn known_moments_are_written_in_rfc_3339() {
-        for (unix_ms, offset_minutes, text) in [
-            (0, 0, "1970-01-01T00:00:00.000Z"),
-            (-1, 0, "1969-12-31T23:59:59.999Z"),
-            (951_782_400_000, 0, "2000-02-29T00:00:00.000Z"),
-            (1_709_251_199_999, 0, "2024-02-29T23:59:59.999Z"),
-            (1_709_251_199_999, 120, "2024-03-01T01:59:59.999+02:00"),
-            (1_709_251_199_999, -210, "2024-02-29T20:29:59.999-03:30"),
-            (4_107_542_400_000, 0, "2100-03-01T00:00:00.000Z"),
-        ] {
-            assert_eq!(rfc3339(unix_ms, offset_minutes), text);
-        }
-    }
 
     #[tokio::test]
     async fn now_returns_the_same_time_as_text_and_as_data() {

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     config::{LifecycleConfig, stateful_servers, variables},
     server_name::ServerName,
+    time_format::in_seconds,
 };
 
 /// A value of one key of a server's table.
@@ -280,7 +281,7 @@ impl Converter<'_> {
     /// Sets the keys with durations.
     fn times(&mut self) {
         if let Some(ms) = self.foreign.start_timeout_ms {
-            self.set("start_timeout", ServerSetting::Text(duration(ms)));
+            self.set("start_timeout", ServerSetting::Text(in_seconds(ms)));
         }
         let lifecycle = match self.foreign.lifecycle {
             None | Some(LifecycleConfig::Pooled) => return,
@@ -289,7 +290,7 @@ impl Converter<'_> {
             }
             Some(LifecycleConfig::KeepAlive { idle_timeout: Some(idle) }) => {
                 let ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
-                let table = [("mode", "keep-alive".to_owned()), ("idle_timeout", duration(ms))];
+                let table = [("mode", "keep-alive".to_owned()), ("idle_timeout", in_seconds(ms))];
                 ServerSetting::Table(table.map(|(key, value)| (key.to_owned(), value)).into())
             }
             Some(LifecycleConfig::Ephemeral) => ServerSetting::Text("ephemeral".to_owned()),
@@ -302,13 +303,6 @@ impl Converter<'_> {
 fn is_variable(name: &str) -> bool {
     let is_part = |found: char| found.is_ascii_alphanumeric() || found == '_';
     name.chars().all(is_part) && name.starts_with(|found: char| !found.is_ascii_digit())
-}
-
-fn duration(ms: u64) -> String {
-    match ms.is_multiple_of(1000) {
-        true => format!("{}s", ms / 1000),
-        false => format!("{ms}ms"),
-    }
 }
 
 /// Describes the parts of a composite value; literal text is omitted, except a scheme.

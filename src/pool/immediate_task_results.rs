@@ -11,12 +11,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::json;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::{config::defaults, memory_budget::MemoryReservation, protocol::task};
+use crate::{config::defaults, memory_budget::MemoryReservation, protocol::task, time_format};
 
 /// The finished tasks of one server.
 #[derive(Debug, Default)]
@@ -55,8 +54,7 @@ impl FinishedTasks {
             .unwrap_or(defaults::FINISHED_TASK_TTL)
             .clamp(defaults::FINISHED_TASK_TTL_MIN, defaults::FINISHED_TASK_TTL_MAX);
         let id = Uuid::new_v4().to_string();
-        let at =
-            DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Millis, true);
+        let at = time_format::rfc3339_of(SystemTime::now());
         let task = json!({
             "taskId": id,
             // Source: MCP 2025-11-25, "Tasks", "Task Status".

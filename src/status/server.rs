@@ -1,8 +1,5 @@
 //! The state of one server, for operators.
 
-use std::time::{Duration, SystemTime};
-
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -11,6 +8,7 @@ use crate::{
     config::{self, LifecycleConfig, SecretValue, ServerConfig, StartPolicy, TransportConfig},
     pool::{LifecycleState, ServerSlot, SlotStatus},
     server_name::ServerName,
+    time_format,
 };
 
 /// The state of one server, for operators.
@@ -103,7 +101,7 @@ impl StatusBoard {
             capabilities: field("capabilities"),
             instructions: field("instructions").and_then(|text| text.as_str().map(str::to_owned)),
             restart_count: slot.n_lost().min(found.generation.saturating_sub(1)),
-            last_health_check: found.traffic.last_check_ms.and_then(ago),
+            last_health_check: found.traffic.last_check_ms.and_then(time_format::rfc3339_ago),
             last_health_check_ago_ms: found.traffic.last_check_ms,
             consecutive_failures: found.traffic.missed_pings,
             state: found.state,
@@ -160,12 +158,6 @@ fn status(found: &SlotStatus) -> &'static str {
         // Closed after its idle timeout.
         LifecycleState::Active | LifecycleState::Idle | LifecycleState::Closed => "closed",
     }
-}
-
-/// Returns the time `ms` milliseconds ago.
-fn ago(ms: u64) -> Option<String> {
-    let then = SystemTime::now().checked_sub(Duration::from_millis(ms))?;
-    Some(DateTime::<Utc>::from(then).to_rfc3339_opts(SecondsFormat::Millis, true))
 }
 
 /// The replacement of a value that may be secret.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::TaskStatus;
+use crate::time_format;
 
 /// The state of one call. Its arguments are not kept: they may be secret, and are not needed.
 ///
@@ -118,7 +118,5 @@ impl TaskRecord {
 
 /// Returns a time in RFC 3339; that of the epoch if it is beyond the calendar.
 fn stamp(ms: u64) -> String {
-    let moment: Option<DateTime<Utc>> =
-        i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
-    moment.unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+    time_format::rfc3339(i64::try_from(ms).unwrap_or_default(), 0)
 }
