@@ -308,17 +308,4 @@ impl Drop for EndOfWait {
 }
 
 #[cfg(test)]
-impl MemoryBudget {
-    /// Reserves bytes without an account, at once.
-    pub(crate) fn try_reserve(
-        &'static self,
-        wanted: usize,
-    ) -> Result<MemoryReservation, MemoryExhausted> {
-        let mut reservation = MemoryReservation { budget: self, account: None, n_bytes: 0 };
-        reservation.grow_to(wanted)?;
-        Ok(reservation)
-    }
-}
-
-#[cfg(test)]
 mod tests;

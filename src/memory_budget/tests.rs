@@ -11,6 +11,18 @@ use proptest::prelude::*;
 
 use super::*;
 
+impl MemoryBudget {
+    /// Reserves bytes without an account, at once.
+    pub(crate) fn try_reserve(
+        &'static self,
+        wanted: usize,
+    ) -> Result<MemoryReservation, MemoryExhausted> {
+        let mut reservation = MemoryReservation { budget: self, account: None, n_bytes: 0 };
+        reservation.grow_to(wanted)?;
+        Ok(reservation)
+    }
+}
+
 /// Returns a separate budget for a test.
 fn budget(max: usize) -> &'static MemoryBudget {
     Box::leak(Box::new(MemoryBudget::new(max)))

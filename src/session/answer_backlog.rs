@@ -3,24 +3,13 @@
 //! Pure: no clock, no I/O, no lock. Unread events are never dropped; a writer first checks for
 //! room.
 
-use std::collections::VecDeque;
-
-use super::EventId;
+use super::event_log::{EventId, EventLog};
 use crate::{config::defaults, protocol::ByteChunks};
 
 /// The events of one answer, and the position of the reader.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Backlog {
-    epoch: u32,
-    /// The number of the last event.
-    last: u64,
-    /// The number of the last event that was read.
-    read: u64,
-    kept: VecDeque<ByteChunks>,
-    n_bytes: usize,
-    /// The number of the newest reader. Older readers end.
-    reader: u64,
-    is_read: bool,
+    log: EventLog,
     is_finished: bool,
     /// A client came back after the last event, and so has received it.
     is_confirmed: bool,
@@ -37,35 +26,17 @@ pub(super) enum BacklogRead {
 }
 
 impl Backlog {
-    pub(super) fn new() -> Self {
-        Self {
-            epoch: EventId::new_epoch(),
-            last: 0,
-            read: 0,
-            kept: VecDeque::new(),
-            n_bytes: 0,
-            reader: 0,
-            is_read: false,
-            is_finished: false,
-            is_confirmed: false,
-        }
-    }
-
     /// Adds an event. Of the events that were read, only the last ones are kept.
     pub(super) fn push(&mut self, message: ByteChunks) {
-        self.last += 1;
-        self.n_bytes += message.len();
-        self.kept.push_back(message);
+        self.log.push(message);
         self.drop_read(defaults::OUTBOX_EVENTS, defaults::OUTBOX_BYTES);
     }
 
     /// Drops events that were read, until at most `n_events` and `n_bytes` are left.
     pub(super) fn drop_read(&mut self, n_events: usize, n_bytes: usize) {
-        while self.before_first() < self.read
-            && (self.kept.len() > n_events || self.n_bytes > n_bytes)
-        {
-            let dropped = self.kept.pop_front().map(|message| message.len());
-            self.n_bytes -= dropped.unwrap_or_default();
+        let log = &mut self.log;
+        while log.before_first() < log.read && (log.len() > n_events || log.n_bytes > n_bytes) {
+            log.drop_oldest();
         }
     }
 
@@ -76,21 +47,19 @@ impl Backlog {
 
     /// Returns whether another event may be added.
     pub(super) fn has_room(&self) -> bool {
-        let unread = self.kept.iter().skip(self.n_read());
-        let n_bytes: usize = unread.map(ByteChunks::len).sum();
-        self.kept.len() - self.n_read() < defaults::UNREAD_EVENTS
-            && n_bytes < defaults::UNREAD_BYTES
+        let n_bytes: usize = self.log.unread().map(ByteChunks::len).sum();
+        self.log.unread().count() < defaults::UNREAD_EVENTS && n_bytes < defaults::UNREAD_BYTES
     }
 
     /// Returns whether a reader is active.
     pub(super) fn is_read(&self) -> bool {
-        self.is_read
+        self.log.is_read
     }
 
     /// Returns whether the answer is complete and was read. The client may still miss events that
     /// were written to a broken socket.
     pub(super) fn is_fully_read(&self) -> bool {
-        self.is_finished && self.read == self.last
+        self.is_finished && self.log.read == self.log.last
     }
 
     /// Returns whether the client has confirmed that it received everything.
@@ -100,45 +69,40 @@ impl Backlog {
 
     /// Returns the size of the kept events, in bytes.
     pub(super) fn n_bytes(&self) -> usize {
-        self.n_bytes
+        self.log.n_bytes
     }
 
     /// Returns whether an event belongs to this answer.
     pub(super) fn has(&self, id: EventId) -> bool {
-        id.epoch == self.epoch
+        self.log.has(id)
     }
 
     /// Begins to read after the event `number`, or at the first kept event. Returns the number of
     /// the reader.
     pub(super) fn open(&mut self, number: u64) -> u64 {
-        self.reader += 1;
-        self.is_read = true;
-        self.read = number.clamp(self.before_first(), self.last);
-        self.is_confirmed |= self.is_finished && number == self.last;
-        self.reader
+        let log = &mut self.log;
+        log.read = number.clamp(log.before_first(), log.last);
+        self.is_confirmed |= self.is_finished && number == log.last;
+        log.open()
     }
 
     /// Ends the active reader.
     pub(super) fn end_reading(&mut self) {
-        self.reader += 1;
-        self.is_read = false;
+        self.log.end_reading();
     }
 
     /// Returns the id of the last event that was read.
     pub(super) fn position(&self) -> EventId {
-        EventId { epoch: self.epoch, number: self.read }
+        self.log.position()
     }
 
     /// Reads the next event.
     pub(super) fn next(&mut self, reader: u64) -> BacklogRead {
-        if reader != self.reader {
+        if reader != self.log.reader {
             return BacklogRead::End;
         }
-        match self.kept.get(self.n_read()) {
-            Some(message) => {
-                self.read += 1;
-                BacklogRead::Event(self.position(), message.clone())
-            }
+        match self.log.read_after(self.log.read) {
+            Some((id, message)) => BacklogRead::Event(id, message),
             None if self.is_finished => BacklogRead::End,
             None => BacklogRead::Nothing,
         }
@@ -146,17 +110,7 @@ impl Backlog {
 
     /// Ends the reader `reader`, unless another one has taken over.
     pub(super) fn leave(&mut self, reader: u64) {
-        self.is_read &= reader != self.reader;
-    }
-
-    /// Returns the number of the event before the first kept one.
-    fn before_first(&self) -> u64 {
-        self.last - self.kept.len() as u64
-    }
-
-    /// Returns the number of kept events that were read.
-    fn n_read(&self) -> usize {
-        usize::try_from(self.read - self.before_first()).unwrap_or(usize::MAX)
+        self.log.leave(reader);
     }
 }
 
@@ -181,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_broken_stream_resumes_after_any_kept_event() {
-        let mut backlog = Backlog::new();
+        let mut backlog = Backlog::default();
         let first = backlog.open(0);
         let beginning = backlog.position();
         for message in ["a", "b", "c"] {
@@ -201,12 +155,12 @@ mod tests {
         backlog.leave(second);
         assert!(backlog.is_read(), "the third one does");
         assert_eq!(text(backlog.next(third)), "a");
-        assert!(backlog.has(beginning) && !backlog.has(Backlog::new().position()));
+        assert!(backlog.has(beginning) && !backlog.has(Backlog::default().position()));
     }
 
     #[test]
     fn a_disconnected_client_reads_the_rest_when_it_returns() {
-        let mut backlog = Backlog::new();
+        let mut backlog = Backlog::default();
         let first = backlog.open(0);
         backlog.push(pieces("a"));
         backlog.end_reading();
@@ -217,7 +171,7 @@ mod tests {
 
     #[test]
     fn an_answer_ends_when_it_is_complete_and_read() {
-        let mut backlog = Backlog::new();
+        let mut backlog = Backlog::default();
         let reader = backlog.open(0);
         assert_eq!(text(backlog.next(reader)), "nothing");
         backlog.push(pieces("a"));
@@ -232,7 +186,7 @@ mod tests {
 
     #[test]
     fn only_a_client_that_resumes_after_the_last_event_has_received_it() {
-        let mut backlog = Backlog::new();
+        let mut backlog = Backlog::default();
         let reader = backlog.open(0);
         backlog.open(0);
         backlog.push(pieces("a"));
@@ -250,12 +204,12 @@ mod tests {
 
     #[test]
     fn a_backlog_is_bounded_by_events_and_by_bytes() {
-        let mut many = Backlog::new();
+        let mut many = Backlog::default();
         while many.has_room() {
             many.push(pieces("x"));
         }
-        assert_eq!(many.last, defaults::UNREAD_EVENTS as u64);
-        let mut large = Backlog::new();
+        assert_eq!(many.log.last, defaults::UNREAD_EVENTS as u64);
+        let mut large = Backlog::default();
         large.push(Bytes::from(vec![b'x'; defaults::UNREAD_BYTES]).into());
         assert!(!large.has_room());
         let reader = large.open(0);
@@ -268,7 +222,7 @@ mod tests {
         fn a_backlog_never_loses_an_unread_event(
             steps in prop::collection::vec((0..6u8, 8..defaults::UNREAD_BYTES), 1..60),
         ) {
-            let mut backlog = Backlog::new();
+            let mut backlog = Backlog::default();
             let mut reader = backlog.open(0);
             let (mut n_pushed, mut n_seen) = (0u64, 0u64);
             for (step, size) in steps {
@@ -290,7 +244,7 @@ mod tests {
                     }
                 }
                 let most = defaults::OUTBOX_BYTES + defaults::UNREAD_BYTES;
-                prop_assert!(backlog.n_bytes <= most && n_seen <= n_pushed);
+                prop_assert!(backlog.n_bytes() <= most && n_seen <= n_pushed);
             }
         }
     }

@@ -40,6 +40,7 @@ mod cold_start;
 mod debouncer;
 mod ended_sessions;
 mod ephemeral;
+mod event_log;
 mod held_call_store;
 mod held_calls;
 mod lookup;
@@ -56,10 +57,11 @@ mod subscription_demand;
 
 pub use debouncer::Debounce;
 pub use ephemeral::EphemeralSession;
+pub use event_log::EventId;
 pub use held_call_store::ResumeOutcome;
 pub use lookup::SessionLookupError;
 use outbox::SessionOutbox;
-pub use outbox::{EventId, OutboxItem, OutboxReader};
+pub use outbox::{OutboxItem, OutboxReader};
 pub use registry::{SessionRegistry, sleep_until};
 pub use resumable_stream::{ResumableStream, StreamRemainder};
 pub use running_requests::RunningRequest;
@@ -159,14 +161,6 @@ impl Session {
     pub fn of_request(scope: ServerScope, client_meta: ClientMeta, holder: Holder) -> Arc<Self> {
         let kind = SessionKind::Request { client_meta, ephemeral: OnceLock::new() };
         Arc::new(Self::new(kind, scope, holder))
-    }
-
-    /// Returns the session of a client that sends the id `a`.
-    #[cfg(test)]
-    fn of_test() -> Arc<Self> {
-        let owner = crate::connection::SessionOwner::new(1, "{}");
-        let kind = SessionKind::Known { id: "a".into(), version: None, owner };
-        Arc::new(Self::new(kind, ServerScope::Every, Holder::unknown()))
     }
 
     /// Returns whether the client speaks the modern era.
@@ -314,3 +308,6 @@ impl Session {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

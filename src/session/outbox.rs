@@ -3,53 +3,23 @@
 //!
 //! The outbox is bounded and never blocks its writers. A reader too far behind is cut off.
 
-use std::{
-    collections::VecDeque,
-    fmt,
-    str::FromStr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::Session;
+use super::{
+    Session,
+    event_log::{EventId, EventLog},
+};
 use crate::config::defaults;
-
-/// The id of an event of one session. `epoch` distinguishes the ids of earlier processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventId {
-    pub(super) epoch: u32,
-    pub(super) number: u64,
-}
-
-impl EventId {
-    /// Returns a random number for a stream of events.
-    pub(super) fn new_epoch() -> u32 {
-        uuid::Uuid::new_v4().as_fields().0
-    }
-}
 
 /// The events of one session.
 #[derive(Debug, Default)]
 pub(super) struct SessionOutbox {
     // Boxed because most sessions never open a stream.
-    state: Mutex<Option<Box<State>>>,
+    log: Mutex<Option<Box<EventLog>>>,
     changed: Notify,
-}
-
-#[derive(Debug)]
-struct State {
-    epoch: u32,
-    /// The number of the last event.
-    last: u64,
-    /// The number of the last event that was read.
-    read: u64,
-    kept: VecDeque<Bytes>,
-    n_bytes: usize,
-    /// The number of the newest reader. Older readers end.
-    reader: u64,
-    is_read: bool,
 }
 
 /// The open GET stream of a session. Dropping it closes the stream but keeps events for the next.
@@ -71,142 +41,94 @@ pub enum OutboxItem {
     Overflow,
 }
 
-impl fmt::Display for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:08x}-{}", self.epoch, self.number)
+/// Adds an event, and drops the oldest ones beyond the bounds.
+fn push(log: &mut EventLog, message: Bytes) {
+    log.push(message.into());
+    while log.len() > defaults::OUTBOX_EVENTS
+        || (log.n_bytes > defaults::OUTBOX_BYTES && log.len() > 1)
+    {
+        log.drop_oldest();
     }
 }
 
-impl FromStr for EventId {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (epoch, number) = text.split_once('-').ok_or(())?;
-        let epoch = u32::from_str_radix(epoch, 16).map_err(drop)?;
-        Ok(Self { epoch, number: number.parse().map_err(drop)? })
+/// Returns the position where a stream begins that resumes `after` an event.
+fn first_position(log: &EventLog, after: Option<EventId>) -> u64 {
+    match after {
+        // A new stream begins now and ignores earlier events.
+        None => log.last,
+        Some(after) if log.has(after) => after.number.clamp(log.before_first(), log.last),
+        // The id is from another life: all kept events are newer.
+        Some(_) => log.before_first(),
     }
 }
 
-impl State {
-    fn new() -> Self {
-        Self {
-            epoch: EventId::new_epoch(),
-            last: 0,
-            read: 0,
-            kept: VecDeque::new(),
-            n_bytes: 0,
-            reader: 0,
-            is_read: false,
-        }
+/// Reads the event after `cursor` for `reader`; `None` if there is none yet.
+fn next(log: &mut EventLog, reader: u64, cursor: u64) -> Option<OutboxItem> {
+    if reader != log.reader {
+        return Some(OutboxItem::Closed);
     }
-
-    /// Returns the number of the event before the first kept one.
-    fn before_first(&self) -> u64 {
-        self.last - self.kept.len() as u64
+    if cursor < log.before_first() {
+        return Some(OutboxItem::Overflow);
     }
-
-    fn push(&mut self, message: Bytes) {
-        self.last += 1;
-        self.n_bytes += message.len();
-        self.kept.push_back(message);
-        while self.kept.len() > defaults::OUTBOX_EVENTS
-            || (self.n_bytes > defaults::OUTBOX_BYTES && self.kept.len() > 1)
-        {
-            let dropped = self.kept.pop_front().map(|message| message.len());
-            self.n_bytes -= dropped.unwrap_or_default();
-        }
-    }
-
-    /// Opens another stream. Returns its number and the position where it begins.
-    fn open(&mut self, after: Option<EventId>) -> (u64, u64) {
-        self.reader += 1;
-        self.is_read = true;
-        let cursor = match after {
-            // A new stream begins now and ignores earlier events.
-            None => self.last,
-            Some(after) if after.epoch == self.epoch => {
-                after.number.clamp(self.before_first(), self.last)
-            }
-            // The id is from another life: all kept events are newer.
-            Some(_) => self.before_first(),
-        };
-        (self.reader, cursor)
-    }
-
-    /// Drops the events that were read.
-    fn drop_read(&mut self) {
-        while self.before_first() < self.read
-            && let Some(message) = self.kept.pop_front()
-        {
-            self.n_bytes -= message.len();
-        }
-    }
-
-    fn next(&mut self, reader: u64, cursor: u64) -> Option<OutboxItem> {
-        if reader != self.reader {
-            return Some(OutboxItem::Closed);
-        }
-        let Some(at) = cursor.checked_sub(self.before_first()) else {
-            return Some(OutboxItem::Overflow);
-        };
-        let message = self.kept.get(usize::try_from(at).ok()?)?.clone();
-        self.read = cursor + 1;
-        Some(OutboxItem::Event(EventId { epoch: self.epoch, number: cursor + 1 }, message))
-    }
+    log.read_after(cursor).map(|(id, message)| OutboxItem::Event(id, message.join()))
 }
 
 impl SessionOutbox {
     /// Adds an event. Before the first stream is opened, no events are kept.
     pub(super) fn push(&self, message: Bytes) {
-        if let Some(state) = &mut *self.state() {
-            state.push(message);
+        if let Some(log) = &mut *self.log() {
+            push(log, message);
             self.changed.notify_waiters();
         }
     }
 
     /// Drops the events that were read. A client whose stream broke just then misses them.
     pub(super) fn forget_read(&self) {
-        if let Some(state) = &mut *self.state() {
-            state.drop_read();
+        if let Some(log) = &mut *self.log() {
+            while log.before_first() < log.read {
+                log.drop_oldest();
+            }
         }
     }
 
     /// Ends the open stream.
     pub(super) fn close(&self) {
-        if let Some(state) = &mut *self.state() {
-            state.reader += 1;
-            state.is_read = false;
+        if let Some(log) = &mut *self.log() {
+            log.end_reading();
             self.changed.notify_waiters();
         }
     }
 
     /// Returns whether a stream is open.
     pub(super) fn is_read(&self) -> bool {
-        self.state().as_ref().is_some_and(|state| state.is_read)
+        self.log().as_ref().is_some_and(|log| log.is_read)
     }
 
     /// Returns whether a stream was ever opened, so that events are kept for it or the next one.
     pub(super) fn was_opened(&self) -> bool {
-        self.state().is_some()
+        self.log().is_some()
     }
 
-    fn state(&self) -> MutexGuard<'_, Option<Box<State>>> {
+    fn log(&self) -> MutexGuard<'_, Option<Box<EventLog>>> {
         // Held only for statements on plain data.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl OutboxReader {
     pub(super) fn new(session: Arc<Session>, last: Option<EventId>) -> Self {
-        let (number, cursor) =
-            session.outbox.state().get_or_insert_with(|| Box::new(State::new())).open(last);
+        let (number, cursor) = {
+            let mut log = session.outbox.log();
+            let log = log.get_or_insert_default();
+            (log.open(), first_position(log, last))
+        };
         session.outbox.changed.notify_waiters();
         Self { session, number, cursor }
     }
 
     /// Returns the id of the last event that was read.
     pub fn position(&self) -> EventId {
-        let epoch = self.session.outbox.state().as_ref().map_or(0, |state| state.epoch);
+        let epoch = self.session.outbox.log().as_ref().map_or(0, |log| log.epoch);
         EventId { epoch, number: self.cursor }
     }
 
@@ -222,7 +144,7 @@ impl OutboxReader {
     /// Waits for the next item. Cancel safe.
     pub async fn next(&mut self) -> OutboxItem {
         let outbox = &self.session.outbox;
-        let next = || outbox.state().as_mut()?.next(self.number, self.cursor);
+        let next = || next(outbox.log().as_mut()?, self.number, self.cursor);
         let item = wait_for(&outbox.changed, next).await;
         if let OutboxItem::Event(..) = item {
             self.cursor += 1;
@@ -247,10 +169,8 @@ pub(super) async fn wait_for<T>(changed: &Notify, mut check: impl FnMut() -> Opt
 
 impl Drop for OutboxReader {
     fn drop(&mut self) {
-        if let Some(state) = &mut *self.session.outbox.state()
-            && state.reader == self.number
-        {
-            state.is_read = false;
+        if let Some(log) = &mut *self.session.outbox.log() {
+            log.leave(self.number);
         }
     }
 }
@@ -342,7 +262,7 @@ mod tests {
         session.outbox.forget_read();
         assert_eq!(all(&mut reader), ["b"]);
         session.outbox.forget_read();
-        assert_eq!(session.outbox.state().as_ref().map(|state| state.n_bytes), Some(0));
+        assert_eq!(session.outbox.log().as_ref().map(|log| log.n_bytes), Some(0));
         push(&session, "c");
         assert_eq!(all(&mut reader), ["c"]);
     }

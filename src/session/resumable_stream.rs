@@ -42,7 +42,7 @@ impl Session {
     /// Begins an answer that the client can resume.
     pub fn begin_resumable(self: &Arc<Self>) -> (ResumableStream, StreamRemainder) {
         let shared = Arc::new(ResumableShared {
-            backlog: Mutex::new(Backlog::new()),
+            backlog: Mutex::default(),
             written: Notify::new(),
             read: Notify::new(),
         });
