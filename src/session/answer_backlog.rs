@@ -9,7 +9,7 @@ use crate::{config::defaults, protocol::ByteChunks};
 /// The events of one answer, and the position of the reader.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    log: EventLog,
+    pub(super) log: EventLog,
     is_finished: bool,
     /// A client came back after the last event, and so has received it.
     is_confirmed: bool,
@@ -51,11 +51,6 @@ impl Backlog {
         self.log.unread().count() < defaults::UNREAD_EVENTS && n_bytes < defaults::UNREAD_BYTES
     }
 
-    /// Returns whether a reader is active.
-    pub(super) fn is_read(&self) -> bool {
-        self.log.is_read
-    }
-
     /// Returns whether the answer is complete and was read. The client may still miss events that
     /// were written to a broken socket.
     pub(super) fn is_fully_read(&self) -> bool {
@@ -67,16 +62,6 @@ impl Backlog {
         self.is_confirmed
     }
 
-    /// Returns the size of the kept events, in bytes.
-    pub(super) fn n_bytes(&self) -> usize {
-        self.log.n_bytes
-    }
-
-    /// Returns whether an event belongs to this answer.
-    pub(super) fn has(&self, id: EventId) -> bool {
-        self.log.has(id)
-    }
-
     /// Begins to read after the event `number`, or at the first kept event. Returns the number of
     /// the reader.
     pub(super) fn open(&mut self, number: u64) -> u64 {
@@ -84,16 +69,6 @@ impl Backlog {
         log.read = number.clamp(log.before_first(), log.last);
         self.is_confirmed |= self.is_finished && number == log.last;
         log.open()
-    }
-
-    /// Ends the active reader.
-    pub(super) fn end_reading(&mut self) {
-        self.log.end_reading();
-    }
-
-    /// Returns the id of the last event that was read.
-    pub(super) fn position(&self) -> EventId {
-        self.log.position()
     }
 
     /// Reads the next event.
@@ -106,11 +81,6 @@ impl Backlog {
             None if self.is_finished => BacklogRead::End,
             None => BacklogRead::Nothing,
         }
-    }
-
-    /// Ends the reader `reader`, unless another one has taken over.
-    pub(super) fn leave(&mut self, reader: u64) {
-        self.log.leave(reader);
     }
 }
 
@@ -137,7 +107,7 @@ mod tests {
     fn a_broken_stream_resumes_after_any_kept_event() {
         let mut backlog = Backlog::default();
         let first = backlog.open(0);
-        let beginning = backlog.position();
+        let beginning = backlog.log.position();
         for message in ["a", "b", "c"] {
             backlog.push(pieces(message));
         }
@@ -145,17 +115,17 @@ mod tests {
             (text(backlog.next(first)), text(backlog.next(first))),
             ("a".into(), "b".into())
         );
-        backlog.leave(first);
-        assert!(!backlog.is_read());
+        backlog.log.leave(first);
+        assert!(!backlog.log.is_read);
 
         let second = backlog.open(1);
         assert_eq!(text(backlog.next(second)), "b");
         assert_eq!(text(backlog.next(first)), "end", "another one reads now");
         let third = backlog.open(beginning.number);
-        backlog.leave(second);
-        assert!(backlog.is_read(), "the third one does");
+        backlog.log.leave(second);
+        assert!(backlog.log.is_read, "the third one does");
         assert_eq!(text(backlog.next(third)), "a");
-        assert!(backlog.has(beginning) && !backlog.has(Backlog::default().position()));
+        assert!(backlog.log.has(beginning) && !backlog.log.has(Backlog::default().log.position()));
     }
 
     #[test]
@@ -163,8 +133,8 @@ mod tests {
         let mut backlog = Backlog::default();
         let first = backlog.open(0);
         backlog.push(pieces("a"));
-        backlog.end_reading();
-        assert_eq!((text(backlog.next(first)), backlog.is_read()), ("end".into(), false));
+        backlog.log.end_reading();
+        assert_eq!((text(backlog.next(first)), backlog.log.is_read), ("end".into(), false));
         let second = backlog.open(0);
         assert_eq!(text(backlog.next(second)), "a");
     }
@@ -234,7 +204,7 @@ mod tests {
                         backlog.push(Bytes::from(message).into());
                     }
                     3 => {
-                        backlog.leave(reader);
+                        backlog.log.leave(reader);
                         reader = backlog.open(n_seen);
                     }
                     _ => if let BacklogRead::Event(id, message) = backlog.next(reader) {
@@ -244,7 +214,7 @@ mod tests {
                     }
                 }
                 let most = defaults::OUTBOX_BYTES + defaults::UNREAD_BYTES;
-                prop_assert!(backlog.n_bytes() <= most && n_seen <= n_pushed);
+                prop_assert!(backlog.log.n_bytes <= most && n_seen <= n_pushed);
             }
         }
     }

@@ -65,7 +65,7 @@ impl Session {
         let shared = {
             let memory = self.memory();
             let mut all = memory.resumable.iter();
-            all.find(|shared| shared.backlog().has(last)).cloned()?
+            all.find(|shared| shared.backlog().log.has(last)).cloned()?
         };
         Some(StreamRemainder::open(shared, last.number))
     }
@@ -92,7 +92,7 @@ impl ResumableStream {
 
     /// Ends the current reader. The rest is kept for a reader that resumes the stream.
     pub fn end_reading(&self) {
-        self.shared.backlog().end_reading();
+        self.shared.backlog().log.end_reading();
         self.shared.written.notify_waiters();
         self.shared.read.notify_waiters();
     }
@@ -120,7 +120,7 @@ impl ResumableStream {
 
     /// Returns the size of the kept events, in bytes.
     pub fn n_bytes(&self) -> usize {
-        self.shared.backlog().n_bytes()
+        self.shared.backlog().log.n_bytes
     }
 
     /// Waits until the stream has had no reader for `timeout`.
@@ -130,8 +130,11 @@ impl ResumableStream {
     /// The time starts over.
     pub async fn wait_until_abandoned(&self, timeout: Duration) {
         loop {
-            self.shared.wait(|backlog| !backlog.is_read()).await;
-            if time::timeout(timeout, self.shared.wait(Backlog::is_read)).await.is_err() {
+            self.shared.wait(|backlog| !backlog.log.is_read).await;
+            if time::timeout(timeout, self.shared.wait(|backlog| backlog.log.is_read))
+                .await
+                .is_err()
+            {
                 return;
             }
         }
@@ -156,7 +159,7 @@ impl StreamRemainder {
 
     /// Returns the id of the last event that was read.
     pub fn position(&self) -> EventId {
-        self.shared.backlog().position()
+        self.shared.backlog().log.position()
     }
 
     /// Waits for the next event. Returns `None` at the end, or when another reader has taken over.
@@ -176,7 +179,7 @@ impl StreamRemainder {
 
 impl Drop for StreamRemainder {
     fn drop(&mut self) {
-        self.shared.backlog().leave(self.reader);
+        self.shared.backlog().log.leave(self.reader);
         self.shared.read.notify_waiters();
     }
 }
