@@ -63,6 +63,7 @@
 //! | permit | the right to have one connection, request or stream; dropping it returns it |
 //! | priming | connecting servers with unknown lists once the service is ready |
 //! | provisioning | starting a declared server because a client asks for what it does |
+//! | reload | the replacement of the configuration while the service runs |
 //! | server | one declared `[servers.NAME]`, whatever runs it |
 //! | session | the state of one client between its requests |
 //! | slot | the place of one server in the pool, with its connections |
@@ -106,6 +107,7 @@
 //! | [`accept_loop`] | the accept loop, with a permit for each connection |
 //! | [`tls`] | the certificate of the service |
 //! | [`bearer_token`] | the token that clients must send |
+//! | [`reconfigure`] | the reload: what has changed, and the trait of the parts that apply it |
 //! | [`child`] | stdio servers: child processes and systemd units |
 //! | [`fault_class`] | kinds of failures, and which of them the breaker counts |
 //! | [`breaker`] | the circuit breaker of a server |
@@ -149,6 +151,8 @@
 //! - Work that a stranger sizes and that can exceed 1 ms runs in the [`compute_pool`].
 //! - A slow or hostile client loses its own request or stream, and delays no other client.
 //! - Only `ingress` chooses an HTTP status.
+//! - A reload checks all before it changes anything. Its parts implement [`reconfigure::Reconfigure`];
+//!   one that the daemon forgets does not compile.
 //! - Where a token is set, only clients that send it are served.
 //! - The kernel identifies the caller on the control socket and on loopback ([`peer_process`]).
 //!   Methods for operators are refused to a server that metamcp started.
@@ -192,6 +196,7 @@ pub mod peer_process;
 pub mod pool;
 pub mod protocol;
 pub mod provision;
+pub mod reconfigure;
 pub mod redact;
 pub mod resident_memory;
 pub mod search;

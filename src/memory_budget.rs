@@ -24,7 +24,7 @@ use tokio::{sync::oneshot, time};
 
 use crate::{
     capacity_holder::Account,
-    config::defaults,
+    config::{ServiceConfig, defaults},
     protocol::{
         RpcError,
         rpc_error::{INTERNAL_ERROR, NO_ROOM},
@@ -36,7 +36,7 @@ mod ledger;
 mod metered_lines;
 mod reservation;
 
-pub use cgroup_limit::default_max;
+use cgroup_limit::default_max;
 use ledger::{AccountLedger, LedgerDecision, LedgerTicket};
 pub use metered_lines::{MeteredLine, MeteredLines};
 pub use reservation::MemoryReservation;
@@ -212,8 +212,13 @@ impl MemoryBudget {
         Ok(Bytes::from_owner(CountedBytes { bytes, _count: share }))
     }
 
+    /// Sizes the budget as declared.
+    pub fn configure(&'static self, declared: &ServiceConfig) {
+        self.resize(declared.memory_max.unwrap_or_else(default_max));
+    }
+
     /// Changes the size of the budget.
-    pub fn resize(&'static self, max: usize) {
+    fn resize(&'static self, max: usize) {
         let decisions = self.ledger().resize(max);
         self.announce(decisions);
     }

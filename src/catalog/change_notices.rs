@@ -21,11 +21,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Catalog, fetch::FetchReason};
 use crate::{
-    config::{defaults, diff::ServerDiff},
+    config::defaults,
     connection::{Announcement, ConnectionLimits, NoticeSource, SessionOwner, SideMessage},
     error_report::chain,
     pool::ServerSlot,
     protocol::list_page::ListKind,
+    reconfigure::ServerDiff,
     server_name::ServerName,
     session::{Debounce, sleep_until},
 };

@@ -28,11 +28,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     call::CallError,
-    config::SearchConfig,
+    config::{CatalogConfig, Config, SearchConfig},
     connection::{Announcement, ConnectionLimits, SessionOwner},
     embedding::Embedder,
     pool::{Pool, ServerSlot, SlotError},
     protocol::list_page::{ListItem, ListKind},
+    reconfigure::{ConfigChange, Reconfigure},
     server_name::ServerName,
     session::SessionRegistry,
 };
@@ -113,6 +114,13 @@ struct Key {
     server: ServerName,
     list: ListKind,
     owner: Option<u64>,
+}
+
+impl Reconfigure for Catalog {
+    fn reconfigure(&self, change: &ConfigChange) {
+        self.replaced(&change.diff);
+        self.configure(&change.new);
+    }
 }
 
 impl Catalog {
@@ -230,10 +238,14 @@ impl Catalog {
         change_notices::try_send(&self.notices, change_notice(slot, list, owner));
     }
 
-    /// Sets the synonyms and the embedding endpoint of the tool search.
-    pub fn search_with(&self, declared: &SearchConfig) {
-        self.publisher.search_with(&declared.synonyms);
-        self.publisher.embed_with(declared.embedding.as_ref(), self.cache.directory());
+    /// Applies the settings of the tool search and of priming.
+    pub fn configure(&self, config: &Config) {
+        let SearchConfig { synonyms, embedding, strategy: _ } = &config.search;
+        self.publisher.search_with(synonyms);
+        self.publisher.embed_with(embedding.as_ref(), self.cache.directory());
+        let CatalogConfig { prime, cache: _ } = &config.catalog;
+        self.is_primed.store(*prime, Ordering::Relaxed);
+        self.redeclared.notify_one();
     }
 
     /// Returns the embedder, if one is configured.

@@ -8,9 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Catalog, parallel_map, store::CacheChores};
 use crate::{
-    config::{defaults, diff::ServerDiff},
-    protocol::list_page::ListKind,
-    search::Thesaurus,
+    config::defaults, protocol::list_page::ListKind, reconfigure::ServerDiff, search::Thesaurus,
 };
 
 impl Catalog {

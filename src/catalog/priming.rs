@@ -14,21 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Catalog, definition_hash::CatalogDigest, refresh::DueRefresh, server_lists::LISTS};
 use crate::{
-    breaker,
-    config::{self, defaults},
-    connection::ConnectionLimits,
-    error_report::chain,
-    pool::ServerSlot,
+    breaker, config::defaults, connection::ConnectionLimits, error_report::chain, pool::ServerSlot,
     server_name::ServerName,
 };
 
 impl Catalog {
-    /// Applies `catalog.prime`, and looks for servers to prime.
-    pub fn prime_as(&self, declared: &config::CatalogConfig) {
-        self.is_primed.store(declared.prime, Ordering::Relaxed);
-        self.redeclared.notify_one();
-    }
-
     /// Returns the value of `catalog.prime`.
     pub(super) fn is_primed(&self) -> bool {
         self.is_primed.load(Ordering::Relaxed)

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    config::{self, SessionConfig, defaults},
+    config::{self, defaults},
     connection::Dialer,
     session::SessionSigner,
 };
@@ -39,7 +39,7 @@ impl Rig {
         let pool = Pool::new(Dialer::new(None, tasks.clone(), announcements), &config);
         let pool = Arc::new(pool);
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &Config::default());
         // The notices go nowhere.
         let catalog = Catalog::new(pool, sessions, tasks, mpsc::channel(1).0, DiskCache::default());
         Self { catalog, _listener: listener, _announced: announced }

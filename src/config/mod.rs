@@ -12,7 +12,6 @@ pub mod catalog;
 mod config_path;
 pub mod defaults;
 pub mod diagnostic;
-pub mod diff;
 pub mod duration;
 pub mod effective;
 pub mod environment;

@@ -7,9 +7,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     bearer_token::TokenError,
-    config::{ExposedListener, diff::ServerDiff, load::LoadError},
+    config::{ExposedListener, load::LoadError},
     error_report::chain,
     protocol::{RpcError, rpc_error::INVALID_PARAMS},
+    reconfigure::ServerDiff,
     tls::TlsIdentityError,
 };
 

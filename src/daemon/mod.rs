@@ -29,7 +29,7 @@ use crate::{
         self, ControlDispatch, IngressContext,
         stdio_pipe::{self, ClientPipe},
     },
-    memory_budget,
+    memory_budget::{self, MemoryBudget},
     pool::Pool,
     provision::Provisioner,
     server_name::ServerName,
@@ -65,8 +65,11 @@ pub use start_error::StartError;
 pub struct Daemon {
     source: ConfigSources,
     log: LogControl,
+    memory: &'static MemoryBudget,
     pool: Arc<Pool>,
     provisioner: Arc<Provisioner>,
+    sessions: Arc<SessionRegistry>,
+    catalog: Arc<Catalog>,
     views: Arc<Views>,
     /// The calls that continue without their callers.
     tasks: Arc<TaskDriver>,
@@ -112,7 +115,8 @@ impl Daemon {
         descriptor_limit::raise_limit();
         // Before READY=1: systemd checks then for a handler of SIGHUP.
         let signals = SignalStreams::install().map_err(StartError::Signals)?;
-        budget_for(&config);
+        let memory = memory_budget::global();
+        memory.configure(&config.service);
         let config = Arc::new(config);
         let credentials = credentials_directory();
         let signer = SessionSigner::of_service(&config.listen.session, credentials.as_deref())?;
@@ -120,27 +124,30 @@ impl Daemon {
         let (sender, server_announcements) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let dialer = Dialer::new(credentials, tasks.clone(), sender);
         let pool = Arc::new(Pool::new(dialer, &config));
-        let sessions = SessionRegistry::new(Arc::clone(&pool), signer, &config.listen.session);
-        sessions.set_notice_policy(&config.tools);
+        let sessions = SessionRegistry::new(Arc::clone(&pool), signer, &config);
         let (sender, client_announcements) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let cache = DiskCache::declared(&config.catalog.cache);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let catalog = Catalog::new(slots, clients, tasks, sender, cache);
-        let catalog = configured(catalog, &config);
+        let catalog = Arc::new(Catalog::new(slots, clients, tasks, sender, cache));
+        catalog.configure(&config);
         let liveness = Liveness::new();
         let board =
             StatusBoard::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Arc::new(Provisioner::new(slots, clients, Arc::clone(&catalog), &config));
-        let (slots, providing) = (Arc::clone(&pool), Arc::clone(&provisioner));
-        let views = Arc::new(Views::new(slots, sessions, catalog, providing, config));
+        let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
+        let (lists, providing) = (Arc::clone(&catalog), Arc::clone(&provisioner));
+        let views = Arc::new(Views::new(slots, clients, lists, providing, config));
         let files = TaskFiles::in_directory(state_directory().as_deref());
         let tasks = TaskDriver::new(Arc::clone(&views), files);
         Ok(Self {
             source,
             log,
+            memory,
             pool,
             provisioner,
+            sessions,
+            catalog,
             views,
             tasks,
             server_announcements: Some(server_announcements),
@@ -279,7 +286,7 @@ impl Daemon {
             IngressContext::new(views, board, token, stop.clone(), deadline, clients.clone());
         let announcements = (self.server_announcements.take(), self.client_announcements.take());
         if let (Some(of_servers), Some(to_clients)) = announcements {
-            let sessions = Arc::clone(self.views.sessions());
+            let sessions = Arc::clone(&self.sessions);
             clients.spawn(Arc::clone(&self.views).run_announcements(of_servers, stop.clone()));
             clients.spawn(Arc::clone(&self.views).keep_catalog(stop.clone()));
             clients.spawn(sessions.run(to_clients, stop.clone()));
@@ -317,23 +324,10 @@ impl Daemon {
     }
 }
 
-/// Applies the configuration to a new catalog.
-fn configured(catalog: Catalog, config: &Config) -> Arc<Catalog> {
-    catalog.search_with(&config.search);
-    catalog.prime_as(&config.catalog);
-    Arc::new(catalog)
-}
-
 /// Returns the status line during the start.
 fn waiting_for(servers: &[ServerName]) -> String {
     let names: Vec<&str> = servers.iter().map(ServerName::as_str).collect();
     if names.is_empty() { "starting".into() } else { format!("waiting for {}", names.join(", ")) }
-}
-
-/// Sizes the memory budget of the process according to the configuration.
-fn budget_for(config: &Config) {
-    memory_budget::global()
-        .resize(config.service.memory_max.unwrap_or_else(memory_budget::default_max));
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@ use std::{fs, io, path::Path, sync::Arc};
 use super::Daemon;
 use crate::{
     bearer_token::BearerToken,
-    config::{Config, defaults, diff::ServerDiff, load::LoadError, secret::credentials_directory},
+    config::{Config, defaults, load::LoadError, secret::credentials_directory},
     control::{NamedFile, ReloadError},
     error_report::chain,
+    reconfigure::{ConfigChange, Reconfigure, ServerDiff},
     systemd::notify,
     tls::TlsIdentity,
 };
@@ -45,14 +46,15 @@ impl Daemon {
         applied
     }
 
-    /// Applies the file at `path`; `bytes` is its content, if it was already read.
+    /// Applies the file at `path`; `bytes` is its content, if it was already read. Changes nothing
+    /// until the file is checked, and those that it names.
     fn apply(&self, path: &Path, bytes: Option<&[u8]>) -> Result<ServerDiff, ReloadError> {
         // Variables and flags keep their values of the start.
         let loaded = match bytes {
             Some(bytes) => self.source.load_read(path, bytes),
             None => check_file(path).and_then(|()| self.source.load()),
         };
-        let new = loaded.map(|loaded| loaded.config);
+        let new = loaded.map(|loaded| Arc::new(loaded.config));
         let new = new.inspect_err(|error| log_refusal("configuration", error, None))?;
         // Loaded even if only these files have changed: a certificate is renewed in place.
         let credentials = credentials_directory();
@@ -67,32 +69,102 @@ impl Daemon {
                 log_refusal("configuration", error, Some(error.hint()));
             })?;
         }
-        let old = self.views.config();
-        warn_of_restart(&old, &new);
-        self.log.set(new.service.log_level);
-        super::budget_for(&new);
-        if self.tls.replace(identity) {
-            let tls = new.listen.tls.is_some();
-            tracing::info!(tls, "new connections use the new `listen.tls`");
+        // Until the end: between the comparison and the change, no client adds a server.
+        let _lock = self.pool.lock_servers();
+        let servers = self.provisioner.servers_under(&new);
+        let diff = self.pool.compare(&servers);
+        let (old, identity) = (self.views.config(), identity.map(Arc::new));
+        let change = ConfigChange { old, new, servers, diff, identity, token };
+        self.parts().iter().for_each(|part| part.reconfigure(&change));
+        Ok(change.diff)
+    }
+
+    /// Returns the parts that a reload reaches, in its order. Without `..`: a new field does not
+    /// compile until it is listed here.
+    fn parts(&self) -> [&dyn Reconfigure; 12] {
+        let Self {
+            log,
+            memory,
+            tls,
+            token,
+            provisioner,
+            pool,
+            sessions,
+            catalog,
+            views,
+            tasks,
+            // A reload does not concern these.
+            source: _,
+            server_announcements: _,
+            client_announcements: _,
+            board: _,
+            liveness: _,
+            listeners: _,
+            signals: _,
+            commands: _,
+            control: _,
+            notice: _,
+            is_launched: _,
+        } = self;
+        [
+            &RestartWarnings,
+            // Before servers start, which log and take memory.
+            log,
+            memory,
+            &**tls,
+            &**token,
+            &**provisioner,
+            &**pool,
+            &ReloadRecord,
+            // These look up servers in the pool.
+            &**sessions,
+            &**catalog,
+            &**views,
+            // They read the configuration of the views.
+            &**tasks,
+        ]
+    }
+}
+
+/// The log lines about changes that only a restart applies.
+struct RestartWarnings;
+
+impl Reconfigure for RestartWarnings {
+    fn reconfigure(&self, change: &ConfigChange) {
+        let (old, new) = (&*change.old, &*change.new);
+        // Without `..`: a new section does not compile until it is named here. A reload applies
+        // those that need no restart, by a part or at each use.
+        let Config {
+            listen,
+            catalog,
+            service: _,
+            pool: _,
+            breaker: _,
+            tools: _,
+            search: _,
+            tasks: _,
+            provision: _,
+            servers: _,
+        } = new;
+        if (listen.http, &listen.control) != (old.listen.http, &old.listen.control) {
+            tracing::warn!("the new addresses take effect at the next restart");
         }
-        if self.token.replace(token) {
-            let token = new.listen.token.is_some();
-            tracing::info!(token, "new requests are checked against the new `listen.token`");
+        if listen.session.key != old.listen.session.key {
+            tracing::warn!("the new key for session ids takes effect at the next restart");
         }
-        let new = Arc::new(new);
-        let diff = self.provisioner.reload(&new, old.service.max_total_timeout);
-        tracing::info!(
-            added = ?diff.added, removed = ?diff.removed, changed = ?diff.changed,
-            "configuration reloaded"
-        );
-        self.views.sessions().apply(&new.listen.session);
-        self.views.sessions().set_notice_policy(&new.tools);
-        self.views.sessions().reconcile_redeclared();
-        self.views.sessions().release(&diff.removed);
-        self.views.replaced(&diff);
-        self.views.apply(new);
-        self.tasks.reconfigured();
-        Ok(diff)
+        if catalog.cache != old.catalog.cache {
+            tracing::warn!("the new directory for cached lists takes effect at the next restart");
+        }
+    }
+}
+
+/// The log line about the servers that a reload changed.
+struct ReloadRecord;
+
+impl Reconfigure for ReloadRecord {
+    fn reconfigure(&self, change: &ConfigChange) {
+        let ServerDiff { added, removed, changed } = &change.diff;
+        tracing::info!(?added, ?removed, ?changed, "configuration reloaded");
     }
 }
 
@@ -104,19 +176,6 @@ fn log_refusal(subject: &str, error: &dyn std::error::Error, hint: Option<&str>)
         hint,
         "{subject} refused, the old configuration stays in force: {text}"
     );
-}
-
-/// Logs the changes that only a restart applies.
-fn warn_of_restart(old: &Config, new: &Config) {
-    if (new.listen.http, &new.listen.control) != (old.listen.http, &old.listen.control) {
-        tracing::warn!("the new addresses take effect at the next restart");
-    }
-    if new.listen.session.key != old.listen.session.key {
-        tracing::warn!("the new key for session ids takes effect at the next restart");
-    }
-    if new.catalog.cache != old.catalog.cache {
-        tracing::warn!("the new directory for cached lists takes effect at the next restart");
-    }
 }
 
 /// Refuses a file that is no configuration by its type or size. Reading a pipe without a writer

@@ -16,7 +16,7 @@ const LIMITS: [&str; 3] = ["memory.max", "memory.high", "memory.limit_in_bytes"]
 
 /// Returns the default size of the budget in bytes: a share of the memory limit of the control
 /// group, or a constant without such a limit.
-pub fn default_max() -> usize {
+pub(super) fn default_max() -> usize {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     share_of(limit(Path::new(ROOT), &groups))
 }

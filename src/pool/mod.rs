@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -12,9 +12,10 @@ use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::{self, Config, ServerConfig, SharingMode, StartPolicy, defaults, diff::ServerDiff},
+    config::{self, Config, ServerConfig, ServerConfigs, SharingMode, StartPolicy, defaults},
     connection::{Dialer, SessionOwner},
     protocol::Era,
+    reconfigure::{ConfigChange, Reconfigure, ServerDiff},
     server_name::ServerName,
 };
 
@@ -54,10 +55,17 @@ pub struct Pool {
     dialer: Dialer,
     admission: Arc<PermitAdmission>,
     slots: ArcSwap<BTreeMap<ServerName, Arc<ServerSlot>>>,
-    /// Serialises changes. Readers never wait for it.
+    /// Serialises changes.
     changing: Mutex<()>,
     /// Ends every connection, including those of removed servers.
     closing: CancellationToken,
+}
+
+impl Reconfigure for Pool {
+    fn reconfigure(&self, change: &ConfigChange) {
+        let ConfigChange { old, new, servers, diff, .. } = change;
+        self.apply(servers, diff, new, old.service.max_total_timeout);
+    }
 }
 
 impl Pool {
@@ -138,12 +146,40 @@ impl Pool {
         }
     }
 
-    /// Applies a changed configuration. Unchanged servers keep their connections.
+    /// Keeps others from changing the servers until the guard is dropped. A caller that compares
+    /// them holds it until the change is applied; readers never wait for it.
+    pub fn lock_servers(&self) -> MutexGuard<'_, ()> {
+        // Held for a change, which waits for nothing.
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Compares the servers of the pool with `servers`.
+    pub fn compare(&self, servers: &ServerConfigs) -> ServerDiff {
+        let slots = self.slots();
+        let mut diff = ServerDiff::default();
+        for (name, server) in servers {
+            match slots.get(name) {
+                None => diff.added.push(name.clone()),
+                Some(slot) if slot.declared() != &**server => diff.changed.push(name.clone()),
+                Some(_) => {}
+            }
+        }
+        diff.removed.extend(slots.keys().filter(|name| !servers.contains_key(*name)).cloned());
+        diff
+    }
+
+    /// Replaces the servers by `servers`, which differ by `diff`, and the limits by those of
+    /// `config`. Unchanged servers keep their connections.
     ///
     /// Removed and changed servers finish their running requests in the background, for at most
-    /// `drain_timeout`.
-    pub fn apply(&self, diff: &ServerDiff, config: &Config, drain_timeout: Duration) {
-        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+    /// `drain_timeout`. The caller holds [`Pool::lock_servers`].
+    pub fn apply(
+        &self,
+        servers: &ServerConfigs,
+        diff: &ServerDiff,
+        config: &Config,
+        drain_timeout: Duration,
+    ) {
         self.admission.set_rules(&config.pool);
         let mut slots = BTreeMap::clone(&self.slots.load());
         let (mut generations, mut closing) = (BTreeMap::new(), Vec::<Arc<ServerSlot>>::new());
@@ -154,7 +190,7 @@ impl Pool {
             }
         }
         for name in diff.added.iter().chain(&diff.changed) {
-            if let Some(server) = config.servers.get(name) {
+            if let Some(server) = servers.get(name) {
                 // The generation continues across the change because it distinguishes connections.
                 let generation = generations.get(name).copied().unwrap_or_default();
                 let (name, slot) = self.slot_for(name, server, generation, config.breaker);
@@ -176,7 +212,6 @@ impl Pool {
             self.dialer.tasks().spawn(async move { slot.close(drain_timeout).await });
         }
     }
-
     /// Waits until servers have new connections, and returns those servers. For a single waiter.
     /// Cancel safe: the next call returns them.
     pub async fn arrived(&self) -> BTreeSet<ServerName> {

@@ -72,6 +72,14 @@ impl Rig {
         tokio::spawn(async move { slot.lease(owner.as_ref(), Instant::now() + timeout).await })
     }
 
+    /// Applies a configuration, and returns the servers that it changes.
+    fn apply(&self, config: &Config) -> ServerDiff {
+        let _lock = self.pool.lock_servers();
+        let diff = self.pool.compare(&config.servers);
+        self.pool.apply(&config.servers, &diff, config, MINUTE);
+        diff
+    }
+
     fn state(&self, name: &str) -> LifecycleState {
         self.slot(name).status().state
     }
@@ -400,7 +408,7 @@ async fn a_changed_reserve_timeout_applies_to_waiting_requests() {
     let _held = rig.lease("a").await;
     let waiting = rig.ask("b", hour);
     time::sleep(SECOND).await;
-    rig.pool.apply(&ServerDiff::default(), &config(reserve(3 * SECOND), &all), MINUTE);
+    rig.apply(&config(reserve(3 * SECOND), &all));
     time::sleep(SECOND).await;
     assert!(!waiting.is_finished());
     time::sleep(SECOND + MS).await;
@@ -456,7 +464,7 @@ async fn changed_pool_limits_take_effect_at_once() {
     for name in ["a", "b", "c"] {
         rig.touch(name).await;
     }
-    let apply = |rules| rig.pool.apply(&ServerDiff::default(), &config(rules, &all), MINUTE);
+    let apply = |rules| rig.apply(&config(rules, &all));
     apply(size(1));
     run_ready_tasks().await;
     assert_eq!(rig.living(&["a", "b", "c"]), [0, 0, 1]);
@@ -472,11 +480,52 @@ async fn changed_pool_limits_take_effect_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_difference_to_other_servers_names_what_is_added_removed_and_changed() {
+    let names = |all: &[&str]| -> Vec<_> {
+        all.iter().map(|name| ServerName::new(name).expect("a name")).collect()
+    };
+    let (there, a) = (lazy("there"), lazy("a"));
+    let other = || with("a", |server| server.start_timeout = 7 * SECOND);
+    for (what, after, expected) in [
+        ("the same", vec![there.clone(), a.clone()], ServerDiff::default()),
+        (
+            "another declaration",
+            vec![there.clone(), other()],
+            ServerDiff { changed: names(&["a"]), ..ServerDiff::default() },
+        ),
+        (
+            "no longer declared",
+            vec![there.clone()],
+            ServerDiff { removed: names(&["a"]), ..ServerDiff::default() },
+        ),
+        (
+            "one more",
+            vec![there.clone(), a.clone(), lazy("b")],
+            ServerDiff { added: names(&["b"]), ..ServerDiff::default() },
+        ),
+        (
+            "all at once",
+            vec![lazy("c"), other(), lazy("b")],
+            ServerDiff {
+                added: names(&["b", "c"]),
+                removed: names(&["there"]),
+                changed: names(&["a"]),
+            },
+        ),
+    ] {
+        let rig = Rig::new(size(3), &[there.clone(), a.clone()]);
+        let after = config(size(3), &after);
+        assert_eq!(rig.apply(&after), expected, "{what}");
+        assert_eq!(rig.apply(&after), ServerDiff::default(), "{what}: the pool has them now");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_connection_above_a_reduced_pool_size_is_closed_when_its_last_lease_ends() {
     let all = [lazy("a"), lazy("b")];
     let rig = Rig::new(size(2), &all);
     let (first, _second) = (rig.lease("a").await, rig.lease("b").await);
-    rig.pool.apply(&ServerDiff::default(), &config(size(1), &all), MINUTE);
+    rig.apply(&config(size(1), &all));
     run_ready_tasks().await;
     assert_eq!(rig.living(&["a", "b"]), [1, 1], "permits in use stay valid");
     drop(first);
@@ -829,8 +878,7 @@ proptest! {
                     Step::Reload { n_permits, min } => {
                         // Permits that are in use stay valid.
                         room = rig.pool.status().connections.max(n_permits + 1) - 1;
-                        let config = config(rules(n_permits, min), &all);
-                        rig.pool.apply(&ServerDiff::default(), &config, MINUTE);
+                        rig.apply(&config(rules(n_permits, min), &all));
                     }
                     Step::Watch(is_watched) => {
                         let uris = is_watched.then(|| "x".to_owned()).into_iter().collect();

@@ -1,27 +1,25 @@
 //! The addition of declared servers on request.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     CallableTool, MatchSource, ProvisionReply, RequestedTask, ServerMatch,
-    added_servers::{AddedServers, ServerSetChange},
+    added_servers::AddedServers,
     candidates::{Candidate, ProvisionOffer},
     registry::{RegistryClient, RegistryResults},
 };
 use crate::{
     call::CallError,
     catalog::{Catalog, CatalogSnapshot, Listing},
-    config::{Config, defaults, diff::ServerDiff},
+    config::{Config, ServerConfigs, defaults},
     connection::ConnectionLimits,
     error_report::chain,
     pool::{Pool, ServerSlot},
     protocol::list_page::ListItem,
+    reconfigure::{ConfigChange, Reconfigure, ServerDiff},
     redact::sanitize,
     server_name::ServerName,
     session::SessionRegistry,
@@ -36,8 +34,8 @@ pub struct Provisioner {
     pool: Arc<Pool>,
     sessions: Arc<SessionRegistry>,
     catalog: Arc<Catalog>,
-    /// Serializes changes of the effective configuration.
-    added: Mutex<AddedServers>,
+    /// Changes only while [`Pool::lock_servers`] is held.
+    added: ArcSwap<AddedServers>,
     offer: ArcSwap<ProvisionOffer>,
     registry: ArcSwapOption<RegistryClient>,
 }
@@ -63,22 +61,16 @@ impl Provisioner {
         catalog: Arc<Catalog>,
         config: &Arc<Config>,
     ) -> Self {
-        let added = Mutex::new(AddedServers::new(Arc::clone(config)));
+        let added = ArcSwap::from_pointee(AddedServers::new(Arc::clone(config)));
         let offer = ArcSwap::from_pointee(ProvisionOffer::new(config));
         let registry = ArcSwapOption::from(registry_of(config, None));
         Self { pool, sessions, catalog, added, offer, registry }
     }
 
-    /// Applies another configuration to the pool, and returns the difference. An added server stays
-    /// while it is declared under `[provision.servers]`.
-    pub fn reload(&self, config: &Arc<Config>, drain_timeout: Duration) -> ServerDiff {
-        self.offer.store(Arc::new(ProvisionOffer::new(config)));
-        self.registry.store(registry_of(config, self.registry.load_full()));
-        let mut added = self.added();
-        let ServerSetChange { config, diff } = added.replace(Arc::clone(config));
-        // Under the lock, so that no server is added between the two steps.
-        self.pool.apply(&diff, &config, drain_timeout);
-        diff
+    /// Returns the servers in force under `config`: the declared and the added ones. An added server
+    /// stays while it is declared under `[provision.servers]`.
+    pub fn servers_under(&self, config: &Arc<Config>) -> ServerConfigs {
+        self.added.load().under(config).in_force()
     }
 
     /// Searches the known tools, the servers that may be added, and the declared registry.
@@ -177,9 +169,12 @@ impl Provisioner {
     /// Adds a server, unless it was added meanwhile. Returns `None` if it is no longer declared.
     fn add(&self, name: &ServerName) -> Option<Arc<ServerSlot>> {
         {
-            let mut added = self.added();
-            if let Some(ServerSetChange { config, diff }) = added.add(name) {
-                self.pool.apply(&diff, &config, config.service.max_total_timeout);
+            let _one_at_a_time = self.pool.lock_servers();
+            if let Some(added) = self.added.load().with(name) {
+                let (config, servers) = (&added.config, added.in_force());
+                let diff = self.pool.compare(&servers);
+                self.pool.apply(&servers, &diff, config, config.service.max_total_timeout);
+                self.added.store(Arc::new(added));
                 tracing::info!(mcp_server = %name, "server `{name}` added on a client's request");
             }
         }
@@ -253,10 +248,15 @@ impl Provisioner {
             None => self.catalog.refresh(slot, limits).await,
         }
     }
+}
 
-    fn added(&self) -> MutexGuard<'_, AddedServers> {
-        // Held for a change of the pool, which waits for nothing.
-        self.added.lock().unwrap_or_else(PoisonError::into_inner)
+impl Reconfigure for Provisioner {
+    /// The caller holds [`Pool::lock_servers`] until the pool has applied the change, too.
+    fn reconfigure(&self, change: &ConfigChange) {
+        let config = &change.new;
+        self.offer.store(Arc::new(ProvisionOffer::new(config)));
+        self.registry.store(registry_of(config, self.registry.load_full()));
+        self.added.store(Arc::new(self.added.load().under(config)));
     }
 }
 

@@ -22,11 +22,12 @@ use super::{
     ended_sessions::EndedSessions, held_call_store::HeldCallStore,
 };
 use crate::{
-    config::{self, SessionConfig, SessionMode, defaults},
+    config::{self, Config, SessionConfig, SessionMode, defaults},
     connection::{Announcement, SessionOwner, SideMessage},
     memory_budget::{self, ReclaimableMemory},
     pool::Pool,
     protocol::{Message, list_page::ListKind},
+    reconfigure::{ConfigChange, Reconfigure},
     server_name::ServerName,
 };
 
@@ -42,7 +43,8 @@ pub struct SessionRegistry {
     pub(super) pool: Arc<Pool>,
     pub(super) signer: SessionSigner,
     config: ArcSwap<SessionConfig>,
-    /// The settings for list change notices.
+    /// The policy for change notices: the window, and whether clients that find tools by search get
+    /// any.
     notice_policy: ArcSwap<config::ToolsConfig>,
     pub(super) since: Instant,
     by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
@@ -61,14 +63,24 @@ impl ReclaimableMemory for SessionRegistry {
     }
 }
 
+impl Reconfigure for SessionRegistry {
+    /// Applies other settings, also to known sessions. The signing key stays the same.
+    fn reconfigure(&self, change: &ConfigChange) {
+        self.config.store(Arc::new(change.new.listen.session.clone()));
+        self.notice_policy.store(Arc::new(change.new.tools.clone()));
+        self.reconcile_redeclared();
+        self.release(&change.diff.removed);
+    }
+}
+
 impl SessionRegistry {
     /// Returns an empty registry. Connections come from `pool`, and `signer` signs session ids.
-    pub fn new(pool: Arc<Pool>, signer: SessionSigner, config: &SessionConfig) -> Arc<Self> {
+    pub fn new(pool: Arc<Pool>, signer: SessionSigner, config: &Config) -> Arc<Self> {
         let sessions = Arc::new(Self {
             pool,
             signer,
-            config: ArcSwap::from_pointee(config.clone()),
-            notice_policy: ArcSwap::default(),
+            config: ArcSwap::from_pointee(config.listen.session.clone()),
+            notice_policy: ArcSwap::from_pointee(config.tools.clone()),
             since: Instant::now(),
             ended_sessions: Mutex::default(),
             held_calls: HeldCallStore::default(),
@@ -80,17 +92,6 @@ impl SessionRegistry {
         let weak: Weak<Self> = Arc::downgrade(&sessions);
         memory_budget::global().register_reclaimable(weak);
         sessions
-    }
-
-    /// Applies other settings, also to known sessions. The signing key stays the same.
-    pub fn apply(&self, config: &SessionConfig) {
-        self.config.store(Arc::new(config.clone()));
-    }
-
-    /// Sets the policy for change notices: the window, and whether clients that find tools by
-    /// search get any.
-    pub fn set_notice_policy(&self, notice_policy: &config::ToolsConfig) {
-        self.notice_policy.store(Arc::new(notice_policy.clone()));
     }
 
     /// Notifies the clients that see metamcp's own tools that these have changed.

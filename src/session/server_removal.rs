@@ -11,7 +11,7 @@ impl SessionRegistry {
     ///
     /// In the merged view, clients can still answer while the server finishes its running requests.
     /// A session's stream stays open, because its server may be declared again.
-    pub fn release(&self, servers: &[ServerName]) {
+    pub(super) fn release(&self, servers: &[ServerName]) {
         if servers.is_empty() {
             return;
         }

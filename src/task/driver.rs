@@ -20,6 +20,7 @@ use crate::{
     config::defaults,
     pool::ServerSlot,
     protocol::{Message, list_page::ListItem},
+    reconfigure::{ConfigChange, Reconfigure},
     view::Views,
 };
 
@@ -110,6 +111,13 @@ impl Clock {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 2)
+}
+
+impl Reconfigure for TaskDriver {
+    /// Wakes [`TaskDriver::supervise`], which reads the configuration of the views again.
+    fn reconfigure(&self, _change: &ConfigChange) {
+        self.changed();
+    }
 }
 
 impl TaskDriver {
@@ -231,11 +239,6 @@ impl TaskDriver {
         }
         self.abort.cancel();
         self.drivers.wait().await;
-    }
-
-    /// Applies a changed configuration from now on.
-    pub fn reconfigured(&self) {
-        self.changed();
     }
 
     /// Returns the number of running calls.

@@ -152,11 +152,11 @@ impl CurrentTls {
 
     /// Serves new connections with `identity` and returns whether clients see a difference. An
     /// identical one is not replaced, which preserves its state for session resumption.
-    pub fn replace(&self, identity: Option<TlsIdentity>) -> bool {
+    pub fn replace(&self, identity: Option<Arc<TlsIdentity>>) -> bool {
         let chain = |identity: &TlsIdentity| identity.chain.clone();
-        let is_other = self.get().as_deref().map(chain) != identity.as_ref().map(chain);
+        let is_other = self.get().as_deref().map(chain) != identity.as_deref().map(chain);
         if is_other {
-            self.0.store(identity.map(Arc::new));
+            self.0.store(identity);
         }
         is_other
     }

@@ -175,7 +175,7 @@ fn a_key_is_never_printed() {
 fn only_a_different_certificate_replaces_the_identity() {
     let load = |certificate, key| {
         let files = Files::new(certificate, key);
-        Some(TlsIdentity::load(&files.tls(), None).expect("both are good"))
+        Some(Arc::new(TlsIdentity::load(&files.tls(), None).expect("both are good")))
     };
     let current = CurrentTls::new(None);
     assert!(!current.replace(None));

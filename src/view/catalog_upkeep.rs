@@ -6,11 +6,7 @@ use tokio::{sync::mpsc, time};
 use tokio_util::sync::CancellationToken;
 
 use super::Views;
-use crate::{
-    config::{defaults, diff::ServerDiff},
-    connection::Announcement,
-    server_name::ServerName,
-};
+use crate::{config::defaults, connection::Announcement, server_name::ServerName};
 
 impl Views {
     /// Forwards server notifications until `stop`, as `Catalog::run_announcements` does.
@@ -59,10 +55,5 @@ impl Views {
     /// progress continues.
     pub async fn prime_catalog(self: Arc<Self>, stop: CancellationToken) {
         self.catalog.prime(|| self.limits(), stop).await;
-    }
-
-    /// Notifies clients of the servers that a reload added, removed or changed.
-    pub fn replaced(&self, diff: &ServerDiff) {
-        self.catalog.replaced(diff);
     }
 }

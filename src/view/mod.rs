@@ -27,6 +27,7 @@ use crate::{
         version,
     },
     provision::Provisioner,
+    reconfigure::{ConfigChange, Reconfigure},
     redact,
     server_name::ServerName,
     session::{ResumeOutcome, ServerScope, Session, SessionRegistry},
@@ -117,6 +118,17 @@ impl View {
     }
 }
 
+impl Reconfigure for Views {
+    /// Applies another configuration to requests from now on.
+    fn reconfigure(&self, change: &ConfigChange) {
+        self.config.store(Arc::clone(&change.new));
+        let (old, new) = (&change.old.tools, &change.new.tools);
+        if (&old.sets, old.always_load) != (&new.sets, new.always_load) {
+            self.sessions.own_tools_changed();
+        }
+    }
+}
+
 impl Views {
     /// Returns the views over `pool`.
     pub fn new(
@@ -136,18 +148,6 @@ impl Views {
     /// Returns the registry of client sessions.
     pub fn sessions(&self) -> &Arc<SessionRegistry> {
         &self.sessions
-    }
-
-    /// Applies another configuration to requests from now on.
-    pub fn apply(&self, config: Arc<Config>) {
-        self.catalog.search_with(&config.search);
-        self.catalog.prime_as(&config.catalog);
-        let listed = |config: &Config| (config.tools.sets.clone(), config.tools.always_load);
-        let new = listed(&config);
-        let old = self.config.swap(config);
-        if listed(&old) != new {
-            self.sessions.own_tools_changed();
-        }
     }
 
     /// Returns the effective configuration.

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     capacity_holder::Holder,
     catalog::DiskCache,
-    config::{Config, LifecycleConfig, SessionConfig, SharingMode},
+    config::{Config, LifecycleConfig, SharingMode},
     connection::in_process::{InProcessLauncher, InProcessServer, ServerBehaviour, TTL, declared},
     pool::{Pool, ServerSlot},
     protocol::payloads::method,
@@ -54,7 +54,7 @@ impl Rig {
             Config { servers: BTreeMap::from(["a", "b"].map(server)), ..Config::default() };
         let pool = Arc::new(Pool::new(dialer, &config));
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &Config::default());
         let (notices, received) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let tracker = TaskTracker::new();
         let catalog = Catalog::new(

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use crate::{
     catalog::{CatalogSnapshot, DiskCache, Listing, UnreadServer},
-    config::{self, Config, SessionConfig, diff::ServerDiff},
+    config::{self, Config},
     connection::{
         Announcement,
         in_process::{InProcessLauncher, InProcessServer, ServerBehaviour, declared},
@@ -59,7 +59,7 @@ impl Rig {
         let (dialer, announced) = servers.dialer();
         let pool = Arc::new(Pool::new(dialer, &config));
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &Config::default());
         let (sender, notices) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let store = DiskCache::new(Some(directory.path().to_owned()));
         let tracker = TaskTracker::new();
@@ -403,10 +403,10 @@ async fn a_server_with_a_changed_declaration_does_not_keep_its_old_tools() {
     rig.tools().await;
     settle().await;
     let apply = |rig: &mut Rig, change: &dyn Fn(&mut Config)| {
-        let old = rig.config.clone();
         change(&mut rig.config);
-        let diff = ServerDiff::between(&old, &rig.config);
-        rig.pool.apply(&diff, &rig.config, Duration::ZERO);
+        let servers = &rig.config.servers;
+        let diff = rig.pool.compare(servers);
+        rig.pool.apply(servers, &diff, &rig.config, Duration::ZERO);
         rig.catalog.replaced(&diff);
     };
     let declare = |config: &mut Config, server: config::ServerConfig| {

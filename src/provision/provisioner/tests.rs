@@ -1,6 +1,6 @@
 //! Tests of provisioning, with servers inside the test.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     capacity_holder::Holder,
     catalog::DiskCache,
-    config::{SessionConfig, load::parsed},
+    config::load::parsed,
     connection::in_process::{InProcessLauncher, InProcessServer, ServerBehaviour},
     http_client::test_site::{TestSite, page},
     protocol::payloads::method,
@@ -70,7 +70,7 @@ impl Rig {
         let config = Arc::new(parsed(text));
         let pool = Arc::new(Pool::new(dialer, &config));
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &Config::default());
         let (notices, received) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let catalog = Catalog::new(slots, clients, TaskTracker::new(), notices, store);
@@ -105,6 +105,18 @@ impl Rig {
 
     fn server(&self, name: &str) -> Arc<InProcessServer> {
         self.servers.of(name)
+    }
+
+    /// Applies a configuration to the provisioner and the pool, and returns the changed servers.
+    fn reload(&self, text: &str) -> ServerDiff {
+        let new = Arc::new(parsed(text));
+        let _lock = self.pool.lock_servers();
+        let servers = self.provisioner.servers_under(&new);
+        let diff = self.pool.compare(&servers);
+        let change = ConfigChange { new, servers, diff, ..ConfigChange::default() };
+        self.provisioner.reconfigure(&change);
+        self.pool.reconfigure(&change);
+        change.diff
     }
 
     /// Returns the number of tasks at this moment.
@@ -329,24 +341,36 @@ async fn a_server_that_does_not_start_is_reported_with_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn a_reload_keeps_what_was_added_as_long_as_it_is_declared() {
     let rig = Rig::new();
-    let reload = |text: &str| {
-        let config = Arc::new(parsed(text));
-        rig.provisioner.reload(&config, Duration::ZERO)
-    };
     rig.ask(FORECAST, true).await;
-    assert_eq!(reload(DECLARED), ServerDiff::default());
+    assert_eq!(rig.reload(DECLARED), ServerDiff::default());
     assert_eq!(
         (rig.names(), rig.server("weather").n_launches()),
         (vec!["git".into(), "weather".into()], 1)
     );
 
-    let diff = reload("[servers.git]\ncommand = \"git\"\n");
+    let diff = rig.reload("[servers.git]\ncommand = \"git\"\n");
     assert_eq!((diff.removed.len(), rig.names()), (1, vec!["git".to_owned()]));
     time::sleep(Duration::from_secs(5)).await;
     assert_eq!(rig.server("weather").n_living(), 0);
     let found = rig.ask(FORECAST, true).await;
     assert_eq!(found.source, MatchSource::None);
     assert!(found.message.contains("[provision.servers]"), "{}", found.message);
+}
+
+#[tokio::test]
+async fn no_server_is_added_while_a_reload_compares_and_changes_the_servers() {
+    let rig = Rig::new();
+    let lock = rig.pool.lock_servers();
+    let (provisioner, runtime) = (Arc::clone(&rig.provisioner), tokio::runtime::Handle::current());
+    let adding = std::thread::spawn(move || {
+        let _entered = runtime.enter();
+        provisioner.add(&ServerName::new("weather").expect("a name")).is_some()
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!((adding.is_finished(), rig.names()), (false, vec!["git".to_owned()]));
+    drop(lock);
+    assert!(adding.join().expect("no panic"), "it continues after the reload");
+    assert_eq!(rig.names(), ["git", "weather"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -404,11 +428,11 @@ async fn a_reload_with_the_same_registry_keeps_its_cache() {
     let rig = Rig::with(&config);
     rig.ask("mow the lawn", true).await;
     let n_asked = site.recorded().len();
-    rig.provisioner.reload(&Arc::new(parsed(&config)), Duration::ZERO);
+    rig.reload(&config);
     assert_eq!(rig.ask("mow the lawn", true).await.source, MatchSource::Registry);
     assert_eq!(site.recorded().len(), n_asked);
 
-    rig.provisioner.reload(&Arc::new(parsed(DECLARED)), Duration::ZERO);
+    rig.reload(DECLARED);
     assert_eq!(rig.ask("mow the lawn", true).await.source, MatchSource::None);
 }
 

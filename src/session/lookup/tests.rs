@@ -4,10 +4,11 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use crate::{
     capacity_holder::{Account, AccountMember},
-    config::{Config, SessionConfig},
+    config::{Config, ListenConfig, SessionConfig},
     connection::Dialer,
     pool::Pool,
     protocol::LoggingLevel,
+    reconfigure::{ConfigChange, Reconfigure as _},
     session::SessionSigner,
 };
 
@@ -21,8 +22,12 @@ fn sessions(mode: SessionMode, key: u8) -> Arc<SessionRegistry> {
     let (announcements, _) = mpsc::channel(1);
     let dialer = Dialer::new(None, TaskTracker::new(), announcements);
     let pool = Arc::new(Pool::new(dialer, &Config::default()));
-    let config = SessionConfig { mode, ..SessionConfig::default() };
+    let config = config(SessionConfig { mode, ..SessionConfig::default() });
     SessionRegistry::new(pool, SessionSigner::new(&[key; defaults::SESSION_KEY_BYTES]), &config)
+}
+
+fn config(session: SessionConfig) -> Config {
+    Config { listen: ListenConfig { session, ..ListenConfig::default() }, ..Config::default() }
 }
 
 fn open(sessions: &SessionRegistry) -> Arc<Session> {
@@ -148,11 +153,9 @@ async fn an_unused_session_ends_at_its_timeout_and_not_before() {
 #[tokio::test(start_paused = true)]
 async fn a_swept_session_has_ended() {
     let sessions = sessions(SessionMode::Strict, 1);
-    sessions.apply(&SessionConfig {
-        mode: SessionMode::Strict,
-        key: None,
-        timeout: Duration::from_secs(20),
-    });
+    let (mode, timeout) = (SessionMode::Strict, Duration::from_secs(20));
+    let new = Arc::new(config(SessionConfig { mode, key: None, timeout }));
+    sessions.reconfigure(&ConfigChange { new, ..ConfigChange::default() });
     let (idle, used) = (open(&sessions), open(&sessions));
     let _stream = used.read(None);
     let (_announcements, announced) = mpsc::channel(1);

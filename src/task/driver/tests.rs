@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     capacity_holder::Holder,
     catalog::{Catalog, DiskCache as Cache},
-    config::{SessionConfig, load::parsed},
+    config::{Config, load::parsed},
     connection::in_process::InProcessLauncher,
     pool::Pool,
     protocol::payloads::method,
@@ -32,7 +32,7 @@ impl Rig {
         let config = Arc::new(parsed(&format!("{more}\n[servers.git]\ncommand = \"git\"\n")));
         let pool = Arc::new(Pool::new(dialer, &config));
         let seal = SessionSigner::new(&[1; defaults::SESSION_KEY_BYTES]);
-        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &SessionConfig::default());
+        let sessions = SessionRegistry::new(Arc::clone(&pool), seal, &Config::default());
         let (notices, _received) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let catalog = Catalog::new(slots, clients, TaskTracker::new(), notices, Cache::default());
