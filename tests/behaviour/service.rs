@@ -10,7 +10,7 @@ use rustix::{
     net::{AddressFamily, SocketType},
     process::Signal,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     harness::{client::running, daemon::Daemon, fake::Fakes},
@@ -123,6 +123,91 @@ async fn a_reload_of_an_invalid_file_keeps_the_old_configuration() {
     daemon.rewrite(&config);
     let notices = daemon.reload();
     assert!(!notices.last().expect("a notice").contains("refused"), "{notices:?}");
+}
+
+/// A change of every part that a reload reaches, apart from the log level and the certificate.
+const CHANGE: &str = r#"
+[service]
+memory_max = 150_000_000
+[listen]
+token = "env:TOKEN"
+session = "off"
+[tools]
+sets = ["metatools"]
+[catalog]
+cache = "off"
+[search.embedding]
+url = "http://127.0.0.1:9/v1/embeddings"
+model = "m"
+api_key = "env:MISSING"
+"#;
+
+/// Returns the state of each part that [`CHANGE`] changes, as a client with the token sees it.
+async fn parts_seen(daemon: &Daemon) -> Value {
+    let client = daemon.client("/meta").header("authorization", "Bearer 0123456789abcdef");
+    let status = client.at("/status").get().await.answer();
+    let tools = client.request(json!(1), "tools/list", json!({})).await.answer();
+    let opened = client.request(json!(2), "initialize", json!({ "capabilities": {} })).await;
+    json!({
+        "memory": status["memory_budget"]["max_bytes"],
+        "servers": status["servers"].as_array().expect("a list").len(),
+        "tool": tools["result"]["tools"][0]["name"],
+        "is open": daemon.client("/status").get().await.status.is_success(),
+        "has session": opened.headers.contains_key("mcp-session-id"),
+    })
+}
+
+#[tokio::test]
+async fn a_reload_reaches_every_part_in_order() {
+    let fakes = Fakes::new();
+    let mut daemon = Daemon::with("[service]\nmemory_max = 120_000_000\n")
+        .env("TOKEN", "0123456789abcdef")
+        .ready();
+    let before = parts_seen(&daemon).await;
+    assert_eq!(
+        before,
+        json!({
+            "memory": 120_000_000, "servers": 0, "tool": "mcp_discover", "is open": true,
+            "has session": true,
+        })
+    );
+
+    daemon.rewrite(&format!("{CHANGE}{}", fakes.server("fake", &[])));
+    daemon.reload();
+
+    assert_eq!(
+        parts_seen(&daemon).await,
+        json!({
+            "memory": 150_000_000, "servers": 1, "tool": "search_tools", "is open": false,
+            "has session": false,
+        })
+    );
+    let log = daemon.log();
+    let places = [
+        "the new directory for cached lists takes effect at the next restart",
+        "new requests are checked against the new `listen.token`",
+        r#"configuration reloaded added=["fake"] removed=[] changed=[]"#,
+        "cannot use the embedding model",
+    ]
+    .map(|line| log.find(line).unwrap_or_else(|| panic!("no `{line}`: {log}")));
+    assert!(places.is_sorted(), "{log}");
+}
+
+#[tokio::test]
+async fn a_reload_that_one_part_refuses_reaches_no_part() {
+    let fakes = Fakes::new();
+    let mut daemon = Daemon::with("").env("TOKEN", "too short").ready();
+    let before = parts_seen(&daemon).await;
+
+    daemon.rewrite(&format!("{CHANGE}{}", fakes.server("fake", &[])));
+    daemon.reload();
+
+    assert_eq!(parts_seen(&daemon).await, before);
+    daemon.wait_log("token refused, the old configuration stays in force");
+    let log = daemon.log();
+    for line in ["at the next restart", "configuration reloaded", "embedding model"] {
+        assert!(!log.contains(line), "{log}");
+    }
 }
 
 #[tokio::test]
