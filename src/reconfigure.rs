@@ -10,8 +10,8 @@
 //! A refused file changes nothing, because all checks come before the first part is reached. What
 //! compiles holds the rest:
 //!
-//! - A new field of the daemon does not compile until `daemon::reload` names it as a part, or says
-//!   that a reload does not concern it. A named part that is not in the list is a warning.
+//! - A new field of the daemon does not compile until `daemon::reload` has it in its list of parts,
+//!   or says that a reload does not concern it.
 //! - A new part of the description does not compile until the daemon supplies it.
 //! - A new section of [`Config`] does not compile until `daemon::reload` says that a reload applies
 //!   it, or names it among those that need a restart.

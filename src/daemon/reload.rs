@@ -80,7 +80,8 @@ impl Daemon {
     }
 
     /// Returns the parts that a reload reaches, in its order. Without `..`: a new field does not
-    /// compile until it is listed here.
+    /// compile until it is named here, and a named part not until the list has it.
+    #[deny(unused_variables, reason = "a reload would forget the part")]
     fn parts(&self) -> [&dyn Reconfigure; 12] {
         let Self {
             log,
