@@ -25,8 +25,9 @@
 //! 3. [`call::Exchange`] asks the server's [`pool::BreakerGate`], and takes a
 //!    [`pool::ConnectionLease`] from the [`pool::ServerSlot`]: shared, exclusive or per session, as
 //!    the server's `sharing` says. Without a connection, one attempt serves all waiting requests.
-//! 4. [`connection::Connection::call`] replaces request id and progress token by unique ones and
-//!    hands the message to the link: a pipe to a [`child`], or a POST in the pinned session.
+//! 4. [`connection::Connection::call`] replaces request id and progress token by unique ones, in the
+//!    mux's module, and hands the message to the link: a pipe to a [`child`], or a POST in the
+//!    pinned session.
 //! 5. The reader of the link finds the waiter by the id of the answer, restores the client's id byte
 //!    for byte, and the answer leaves as JSON, or as an event stream if it takes long.
 //!
