@@ -6,93 +6,59 @@ use crate::{capacity_holder::Holder, protocol::RpcError};
 /// The outcome of a request: the JSON text of its result, or the error.
 pub(super) type MethodResult = Result<String, Box<RpcError>>;
 
-/// A method of the control interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ControlMethod {
-    ServersList,
-    ToolsList,
-    ToolsInfo,
-    ToolsCall,
-    ToolsValidate,
-    ToolsGrep,
-    ToolsCallAsync,
-    TasksList,
-    TasksGet,
-    TasksResult,
-    TasksCancel,
-    ToolsSearch,
-    ResourcesList,
-    ResourcesRead,
-    PromptsList,
-    PromptsGet,
-    CompletionsComplete,
-    AuthStatus,
-    DaemonStatus,
-    McpAttach,
-    ConfigReload,
-    DaemonStop,
+/// Declares the methods, each with its name, callers and parameters. A `?` marks optional ones.
+macro_rules! methods {
+    ($($method:ident = $name:literal, $access:ident, $params:expr;)+) => {
+        /// A method of the control interface.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum ControlMethod {
+            $($method,)+
+        }
+
+        impl ControlMethod {
+            /// All methods.
+            pub(super) const ALL: [Self; [$($name),+].len()] = [$(Self::$method),+];
+
+            fn definition(self) -> (&'static str, MethodAccess, &'static [&'static str]) {
+                match self {
+                    $(Self::$method => ($name, MethodAccess::$access, $params),)+
+                }
+            }
+        }
+    };
+}
+
+methods! {
+    ServersList = "servers/list", All, &["memory?"];
+    ToolsList = "tools/list", All,
+        &["server?", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?"];
+    ToolsInfo = "tools/info", All, &["name", "path?", "schemaDepth?"];
+    ToolsCall = "tools/call", All, &["name", "arguments?", "timeout?", "fields?"];
+    ToolsCallAsync = "tools/call-async", All, &["name", "arguments?", "timeout?"];
+    ToolsValidate = "tools/validate", All, &["name", "arguments?"];
+    ToolsGrep = "tools/grep", All,
+        &["pattern", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?", "limit?"];
+    ToolsSearch = "tools/search", All, &["query", "server?", "strategy?", "limit?", "explain?"];
+    ResourcesList = "resources/list", All, &["server?", "report?"];
+    ResourcesRead = "resources/read", All, &["server", "uri"];
+    PromptsList = "prompts/list", All, &["server?", "report?"];
+    PromptsGet = "prompts/get", All, &["server", "name", "arguments?"];
+    CompletionsComplete = "completions/complete", All, &["server", "ref", "argument", "context?"];
+    TasksList = "tasks/list", Operators, &["server?"];
+    TasksGet = "tasks/get", All, &["taskId", "server?"];
+    TasksResult = "tasks/result", All, &["taskId", "server?", "wait?"];
+    TasksCancel = "tasks/cancel", All, &["taskId", "server?"];
+    AuthStatus = "auth/status", Operators, &["server?"];
+    DaemonStatus = "daemon/status", All, &["memory?"];
+    ConfigReload = "config/reload", Operators, &["configPath?"];
+    DaemonStop = "daemon/stop", Operators, &[];
+    McpAttach = "mcp/attach", All, &["view?", "server?"];
 }
 
 impl ControlMethod {
-    /// All methods.
-    pub(super) const ALL: [Self; 22] = [
-        Self::ServersList,
-        Self::ToolsList,
-        Self::ToolsInfo,
-        Self::ToolsCall,
-        Self::ToolsCallAsync,
-        Self::ToolsValidate,
-        Self::ToolsGrep,
-        Self::ToolsSearch,
-        Self::ResourcesList,
-        Self::ResourcesRead,
-        Self::PromptsList,
-        Self::PromptsGet,
-        Self::CompletionsComplete,
-        Self::TasksList,
-        Self::TasksGet,
-        Self::TasksResult,
-        Self::TasksCancel,
-        Self::AuthStatus,
-        Self::DaemonStatus,
-        Self::ConfigReload,
-        Self::DaemonStop,
-        Self::McpAttach,
-    ];
-
     /// Returns the method called `name`.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
-    }
-
-    /// Returns its name, its callers, and the names of its parameters, with a `?` after optional
-    /// ones.
-    fn definition(self) -> (&'static str, MethodAccess, &'static [&'static str]) {
-        use MethodAccess::{All, Operators};
-        match self {
-            Self::ServersList => ("servers/list", All, &["memory?"]),
-            Self::ToolsList => ("tools/list", All, &TOOLS_LIST_PARAMS),
-            Self::ToolsInfo => ("tools/info", All, &["name", "path?", "schemaDepth?"]),
-            Self::ToolsCall => ("tools/call", All, &["name", "arguments?", "timeout?", "fields?"]),
-            Self::ToolsValidate => ("tools/validate", All, &["name", "arguments?"]),
-            Self::ToolsGrep => ("tools/grep", All, &TOOLS_GREP_PARAMS),
-            Self::ToolsCallAsync => ("tools/call-async", All, &["name", "arguments?", "timeout?"]),
-            Self::TasksList => ("tasks/list", Operators, &["server?"]),
-            Self::TasksGet => ("tasks/get", All, &["taskId", "server?"]),
-            Self::TasksResult => ("tasks/result", All, &["taskId", "server?", "wait?"]),
-            Self::TasksCancel => ("tasks/cancel", All, &["taskId", "server?"]),
-            Self::ToolsSearch => ("tools/search", All, &TOOLS_SEARCH_PARAMS),
-            Self::ResourcesList => ("resources/list", All, &["server?", "report?"]),
-            Self::ResourcesRead => ("resources/read", All, &["server", "uri"]),
-            Self::PromptsList => ("prompts/list", All, &["server?", "report?"]),
-            Self::PromptsGet => ("prompts/get", All, &["server", "name", "arguments?"]),
-            Self::CompletionsComplete => ("completions/complete", All, &COMPLETE_PARAMS),
-            Self::AuthStatus => ("auth/status", Operators, &["server?"]),
-            Self::DaemonStatus => ("daemon/status", All, &["memory?"]),
-            Self::McpAttach => ("mcp/attach", All, &["view?", "server?"]),
-            Self::ConfigReload => ("config/reload", Operators, &["configPath?"]),
-            Self::DaemonStop => ("daemon/stop", Operators, &[]),
-        }
     }
 
     /// Returns its name.
@@ -119,20 +85,6 @@ impl ControlMethod {
         }
     }
 }
-
-/// The parameters of `tools/list`.
-const TOOLS_LIST_PARAMS: [&str; 5] =
-    ["server?", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?"];
-
-/// The parameters of `tools/grep`.
-const TOOLS_GREP_PARAMS: [&str; 6] =
-    ["pattern", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?", "limit?"];
-
-/// The parameters of `tools/search`.
-const TOOLS_SEARCH_PARAMS: [&str; 5] = ["query", "server?", "strategy?", "limit?", "explain?"];
-
-/// The parameters of `completions/complete`.
-const COMPLETE_PARAMS: [&str; 4] = ["server", "ref", "argument", "context?"];
 
 /// The callers of a method.
 ///
