@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::diagnostic::ConfigProblem;
+use super::{diagnostic::ConfigProblem, reload_effect::ReloadEffect};
 
 /// The settings of the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ const OFF: &str = "off";
 pub(super) struct CatalogTable {
     /// The directory in which metamcp keeps definitions of tools for the next start, an absolute
     /// path, or "off". Without it, `$CACHE_DIRECTORY` or the cache directory of the user.
-    #[schemars(with = "String", regex(pattern = "^(off|/.+)$"))]
+    #[schemars(with = "String", regex(pattern = "^(off|/.+)$"), extend("x-reload" = ReloadEffect::Restart))]
     cache: Option<Spanned<String>>,
     /// If `true`, metamcp reads all lists of a server when it first connects it. It also connects
     /// servers with unknown lists in the background, at most two at a time.

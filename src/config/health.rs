@@ -12,6 +12,7 @@ use super::{
     defaults,
     diagnostic::ConfigProblem,
     duration::{self, WrittenDuration, WrittenTimeout},
+    reload_effect::ReloadEffect,
     schema::{DurationOrOff, DurationSchema},
 };
 
@@ -31,7 +32,7 @@ pub struct HealthConfig {
 /// `[health]`, or `health` of a server, as written in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table such as { interval = \"20s\" }")]
-#[schemars(inline)]
+#[schemars(inline, extend("x-reload" = ReloadEffect::Reconnect))]
 pub(super) struct HealthTable {
     /// The silence of a server after which metamcp pings it; "0s" is never. For a server with `url`
     /// the default is 20s.

@@ -12,6 +12,7 @@ use super::{
     duration::{self, WrittenDuration, WrittenTimeout},
     exposed_listener,
     keyword::NamedValue,
+    reload_effect::ReloadEffect,
     schema::{DurationOrOff, DurationSchema},
     session, socket,
     tls::TlsTable,
@@ -113,10 +114,10 @@ impl TryFrom<String> for RootView {
 pub(super) struct ListenTable {
     /// The address for clients, on loopback unless both `tls` and `token` are set. A socket from
     /// systemd takes precedence.
-    #[schemars(with = "String", regex(pattern = "^([0-9.]+|\\[[0-9a-fA-F:.]+\\]):[0-9]{1,5}$"), extend("default" = defaults::HTTP_ADDRESS.to_string()))]
+    #[schemars(with = "String", regex(pattern = "^([0-9.]+|\\[[0-9a-fA-F:.]+\\]):[0-9]{1,5}$"), extend("default" = defaults::HTTP_ADDRESS.to_string(), "x-reload" = ReloadEffect::Restart))]
     http: Option<Spanned<SocketAddr>>,
     /// The certificate and key for TLS; without them, the service speaks plain HTTP.
-    #[schemars(with = "TlsTable")]
+    #[schemars(with = "TlsTable", extend("x-reload" = ReloadEffect::NewConnections))]
     tls: Option<Spanned<TlsTable>>,
     /// The token of at least 16 characters that clients must send in `Authorization: Bearer TOKEN`:
     /// `credential:NAME` or `env:NAME`. Without it, metamcp answers every client.
@@ -124,10 +125,10 @@ pub(super) struct ListenTable {
     token: Option<Spanned<String>>,
     /// The control socket, an absolute path. A socket from systemd takes precedence. Without it, a
     /// socket in the runtime directory.
-    #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
+    #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX), extend("x-reload" = ReloadEffect::Restart))]
     control: Option<Spanned<PathBuf>>,
     /// The group that may use the control socket, besides root and the user of the service.
-    #[schemars(with = "String", regex(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$"), length(max = defaults::GROUP_NAME_BYTES_MAX))]
+    #[schemars(with = "String", regex(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$"), length(max = defaults::GROUP_NAME_BYTES_MAX), extend("x-reload" = ReloadEffect::Restart))]
     control_group: Option<Spanned<String>>,
     /// If `true`, metamcp also answers at `POST /rpc` what it answers on the control socket.
     rpc: bool,
@@ -148,14 +149,14 @@ pub(super) struct ListenTable {
     #[schemars(with = "DurationOrOff", extend("default" = duration::text(defaults::STREAM_AFTER)))]
     stream_after: Option<WrittenTimeout>,
     /// The longest time in which a client reads nothing before metamcp cuts its connection.
-    #[schemars(with = "DurationSchema", extend("default" = duration::text(defaults::WRITE_TIMEOUT)))]
+    #[schemars(with = "DurationSchema", extend("default" = duration::text(defaults::WRITE_TIMEOUT), "x-reload" = ReloadEffect::NewConnections))]
     write_timeout: Option<WrittenDuration>,
     /// The session ids that clients must send.
     #[schemars(with = "SessionMode", extend("default" = "lenient"))]
     session: Option<Spanned<NamedValue<SessionMode>>>,
     /// `credential:NAME` with at least 32 bytes to sign session ids; without it, a key in the state
     /// directory.
-    #[schemars(with = "String", regex(pattern = "^credential:[^./][^/]*$"))]
+    #[schemars(with = "String", regex(pattern = "^credential:[^./][^/]*$"), extend("x-reload" = ReloadEffect::Restart))]
     session_key: Option<Spanned<String>>,
     /// The time after which metamcp forgets a session that has no stream and no request.
     #[schemars(with = "DurationSchema", extend("default" = duration::text(defaults::SESSION_TIMEOUT)))]

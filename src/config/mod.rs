@@ -24,6 +24,7 @@ mod listen;
 pub mod load;
 pub mod pool;
 pub mod provision;
+mod reload_effect;
 pub mod schema;
 pub mod search;
 pub mod secret;

@@ -14,6 +14,7 @@ use super::{
     health::HealthTable,
     keyword::NamedValue,
     lifecycle, provision,
+    reload_effect::ReloadEffect,
     schema::{self, DurationSchema, LifecycleSchema},
     sharing, socket, url, variables,
 };
@@ -153,7 +154,7 @@ impl TransportConfig {
 /// The table as written in the file.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(inline)]
+#[schemars(inline, extend("x-reload" = ReloadEffect::Reconnect))]
 pub(super) struct ServerTable {
     /// A program to run as a child that speaks MCP over stdin and stdout: a path, or a name that is
     /// looked up in `PATH`.
@@ -212,13 +213,13 @@ pub(super) struct ServerTable {
     // Only for a server under `[provision.servers]`. They are here because serde does not combine
     // `flatten` with `deny_unknown_fields`.
     /// The owner of the server, as in `internal/github`. metamcp never starts one without it.
-    #[schemars(with = "String", regex(pattern = schema::NAMESPACE), length(max = defaults::NAMESPACE_BYTES_MAX))]
+    #[schemars(with = "String", regex(pattern = schema::NAMESPACE), length(max = defaults::NAMESPACE_BYTES_MAX), extend("x-reload" = ReloadEffect::AtOnce))]
     pub(super) namespace: Option<Spanned<String>>,
     /// The purpose of the server, by which metamcp finds it.
-    #[schemars(with = "String", length(min = 1, max = defaults::DESCRIPTION_BYTES_MAX))]
+    #[schemars(with = "String", length(min = 1, max = defaults::DESCRIPTION_BYTES_MAX), extend("x-reload" = ReloadEffect::AtOnce))]
     pub(super) description: Option<Spanned<String>>,
     /// Further words by which metamcp finds it.
-    #[schemars(with = "Vec<String>", length(max = defaults::KEYWORDS_MAX), extend("default" = []))]
+    #[schemars(with = "Vec<String>", length(max = defaults::KEYWORDS_MAX), extend("default" = [], "x-reload" = ReloadEffect::AtOnce))]
     pub(super) keywords: Option<Spanned<Vec<Spanned<String>>>>,
 }
 

@@ -64,6 +64,16 @@ fn the_schema_is_valid_and_describes_every_key() {
     assert!(undescribed.is_empty(), "without description: {undescribed:?}");
 }
 
+#[test]
+fn a_key_that_only_a_restart_applies_says_so_beside_its_default() {
+    let listen = &schema()["properties"]["listen"]["properties"];
+    assert_eq!(listen["http"]["x-reload"], "restart");
+    assert_eq!(listen["tls"]["x-reload"], "new connections");
+    assert_eq!(listen["rpc"]["x-reload"], Value::Null, "applied at once");
+    let server = &schema()["properties"]["servers"]["additionalProperties"];
+    assert_eq!(server["x-reload"], "the changed server reconnects");
+}
+
 const MANUAL: &str = include_str!("../../../docs/configuration.md");
 
 #[test]
