@@ -2,26 +2,57 @@
 
 use std::fmt::Display;
 
-use toml::Spanned;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::diagnostic::ConfigProblem;
+use super::refusal::{KEY, Refusal};
 
-/// Returns the number of `key`, if it is set. Refuses a number below `least` or above `most`.
-pub(super) fn bounded_number<N, T>(
-    key: &str,
-    found: Option<&Spanned<N>>,
-    (least, most): (T, T),
-) -> Result<Option<T>, ConfigProblem>
-where
-    N: Copy + Display + TryInto<T>,
-    T: Copy + Display + PartialOrd,
-{
-    let Some(found) = found else { return Ok(None) };
-    match (*found.get_ref()).try_into() {
-        Ok(number) if (least..=most).contains(&number) => Ok(Some(number)),
-        _ => {
-            let message = format!("`{key}` is {}", found.get_ref());
-            Err(ConfigProblem::at(found.span(), message).help(format!("use {least} to {most}")))
-        }
+/// A whole number from `LEAST` to `MOST`. `#[serde(with)]` reads it as a plain number.
+#[derive(JsonSchema)]
+pub(super) struct BoundedNumber<const LEAST: usize, const MOST: usize>(
+    #[schemars(range(min = LEAST, max = MOST))] pub(super) usize,
+);
+
+impl<const LEAST: usize, const MOST: usize> BoundedNumber<LEAST, MOST> {
+    /// Reads the number of a key.
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(found: D) -> Result<usize, D::Error> {
+        Self::named(KEY, found)
+    }
+
+    /// Reads the number of a key that messages call `key`.
+    pub(super) fn named<'de, D>(key: &str, found: D) -> Result<usize, D::Error>
+    where
+        D: Deserializer<'de>,
+    {
+        Self::read::<usize, _, _>(found, key, || format!("use {LEAST} to {MOST}"))
+    }
+
+    /// Writes the default of a key for the schema.
+    pub(super) fn serialize<S: Serializer>(number: &usize, to: S) -> Result<S::Ok, S::Error> {
+        number.serialize(to)
+    }
+
+    /// Reads the number of `key` as a `W`. `help` is the remedy for a number beyond the bounds.
+    pub(super) fn read<'de, W, N, D>(
+        found: D,
+        key: &str,
+        help: impl FnOnce() -> String,
+    ) -> Result<N, D::Error>
+    where
+        W: Deserialize<'de> + Copy + Display + TryInto<usize>,
+        N: TryFrom<usize>,
+        D: Deserializer<'de>,
+    {
+        let found = W::deserialize(found)?;
+        let number = found.try_into().ok().filter(|number| (LEAST..=MOST).contains(number));
+        number
+            .and_then(|number| N::try_from(number).ok())
+            .ok_or_else(|| D::Error::custom(Refusal::new(format!("`{key}` is {found}"), help())))
+    }
+}
+
+impl<'de, const LEAST: usize, const MOST: usize> Deserialize<'de> for BoundedNumber<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(found: D) -> Result<Self, D::Error> {
+        Self::deserialize(found).map(Self)
     }
 }

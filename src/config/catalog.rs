@@ -4,16 +4,19 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
-use super::{diagnostic::ConfigProblem, reload_effect::ReloadEffect};
+use super::{refusal::Refusal, reload_effect::ReloadEffect};
 
 /// The settings of the catalog.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct CatalogConfig {
-    /// The place where definitions of tools are kept.
+    /// The directory in which metamcp keeps definitions of tools for the next start, an absolute
+    /// path, or "off". Without it, `$CACHE_DIRECTORY` or the cache directory of the user.
+    #[schemars(with = "String", regex(pattern = "^(off|/.+)$"), extend("x-reload" = ReloadEffect::Restart))]
     pub cache: CatalogCache,
-    /// If `true`, metamcp reads the lists of servers before a client asks for them.
+    /// If `true`, metamcp reads all lists of a server when it first connects it. It also connects
+    /// servers with unknown lists in the background, at most two at a time.
     pub prime: bool,
 }
 
@@ -24,7 +27,8 @@ impl Default for CatalogConfig {
 }
 
 /// The place where definitions of tools are kept between runs of the service.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum CatalogCache {
     /// The cache directory from systemd, or that of the user.
     #[default]
@@ -38,45 +42,22 @@ pub enum CatalogCache {
 /// The word for [`CatalogCache::Off`].
 const OFF: &str = "off";
 
-/// [`CatalogConfig`] as written in the file.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(inline)]
-pub(super) struct CatalogTable {
-    /// The directory in which metamcp keeps definitions of tools for the next start, an absolute
-    /// path, or "off". Without it, `$CACHE_DIRECTORY` or the cache directory of the user.
-    #[schemars(with = "String", regex(pattern = "^(off|/.+)$"), extend("x-reload" = ReloadEffect::Restart))]
-    cache: Option<Spanned<String>>,
-    /// If `true`, metamcp reads all lists of a server when it first connects it. It also connects
-    /// servers with unknown lists in the background, at most two at a time.
-    #[schemars(with = "bool", extend("default" = true))]
-    prime: Option<bool>,
-}
+impl TryFrom<String> for CatalogCache {
+    type Error = Refusal;
 
-impl CatalogTable {
-    pub(super) fn checked(self) -> Result<CatalogConfig, ConfigProblem> {
-        let defaults = CatalogConfig::default();
-        Ok(CatalogConfig {
-            cache: self.cache.map(cache).transpose()?.unwrap_or(defaults.cache),
-            prime: self.prime.unwrap_or(defaults.prime),
-        })
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        let path = PathBuf::from(&text);
+        if text == OFF {
+            return Ok(Self::Off);
+        }
+        if !path.is_absolute() || path.file_name().is_none() || text.contains('\0') {
+            return Err(Refusal::new(
+                format!("`{}` is not an absolute path of a directory", text.escape_debug()),
+                "write one, as in \"/var/cache/metamcp\", or \"off\", or leave the key out for the directory of the service",
+            ));
+        }
+        Ok(Self::Directory(path))
     }
-}
-
-fn cache(found: Spanned<String>) -> Result<CatalogCache, ConfigProblem> {
-    let span = found.span();
-    let text = found.into_inner();
-    let path = PathBuf::from(&text);
-    if text == OFF {
-        return Ok(CatalogCache::Off);
-    }
-    if !path.is_absolute() || path.file_name().is_none() || text.contains('\0') {
-        let message = format!("`{}` is not an absolute path of a directory", text.escape_debug());
-        return Err(ConfigProblem::at(span, message).help(
-            "write one, as in \"/var/cache/metamcp\", or \"off\", or leave the key out for the directory of the service",
-        ));
-    }
-    Ok(CatalogCache::Directory(path))
 }
 
 #[cfg(test)]

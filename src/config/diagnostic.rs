@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::url;
+use super::{refusal::Refusal, url};
 
 /// The longest part of a line that is shown, in characters.
 const SHOWN_CHARACTERS: usize = 120;
@@ -123,6 +123,16 @@ pub(super) struct ConfigProblem {
 impl ConfigProblem {
     pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), help: None }
+    }
+
+    /// Returns the mistake of a refused value at `span`.
+    pub(super) fn refused(span: Range<usize>, refusal: Refusal) -> Self {
+        Self::at(span, refusal.message).help(refusal.help)
+    }
+
+    /// Returns the mistake of `count` things at `span`, of which there may be `most`.
+    pub(super) fn too_many(span: Range<usize>, count: usize, things: &str, most: usize) -> Self {
+        Self::at(span, format!("{count} {things}")).help(format!("use {most} or less"))
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {

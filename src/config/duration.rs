@@ -1,49 +1,115 @@
 //! The durations of the configuration: `"250ms"`, `"30s"`, `"5m"`, `"1h"`.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, de};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+use super::{
+    number_pattern::numbers,
+    refusal::{KEY, Refusal},
+    text_visitor::TextVisitor,
+};
 
 /// The longest duration that a configuration may set: a day.
 ///
 /// A longer one is probably a typing error.
-pub(super) const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A duration as written in the file.
-pub(super) struct WrittenDuration(pub(super) Duration);
+/// A duration within bounds, in milliseconds. `#[serde(with)]` reads it as a [`Duration`].
+#[derive(JsonSchema)]
+pub(super) struct BoundedDuration<const LEAST_MS: u64, const MOST_MS: u64>(
+    #[schemars(with = "String", regex(pattern = pattern("", LEAST_MS, MOST_MS)))]
+    pub(super)  Duration,
+);
 
-/// A duration as written in the file, where `"0s"`, or zero in another unit, means never.
-pub(super) struct WrittenTimeout(pub(super) Option<Duration>);
+/// Any duration.
+pub(super) type AnyDuration = BoundedDuration<1, LONGEST_MS>;
 
-impl<'de> Deserialize<'de> for WrittenDuration {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+/// Any duration, or `"0s"`, or zero in another unit, for never. `#[serde(with)]` reads it as an
+/// [`Option`], which is `None` for never.
+#[derive(JsonSchema)]
+pub(super) struct DurationOrOff(
+    #[schemars(with = "String", regex(pattern = pattern("0(?:ms|s|m|h)|", 1, LONGEST_MS)))]
+    pub(super) Option<Duration>,
+);
+
+/// [`LONGEST`] in milliseconds.
+pub(super) const LONGEST_MS: u64 = ms(LONGEST);
+
+/// Returns a duration in milliseconds.
+#[expect(clippy::cast_possible_truncation, reason = "a day at most")]
+pub(super) const fn ms(duration: Duration) -> u64 {
+    duration.as_millis() as u64
+}
+
+impl AnyDuration {
+    /// Reads the duration of a key.
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(found: D) -> Result<Duration, D::Error> {
         let expected = "a duration such as \"250ms\", \"30s\", \"5m\" or \"1h\"";
-        deserializer.deserialize_str(TextVisitor { expected, parse }).map(Self)
+        found.deserialize_str(TextVisitor { expected, parse })
     }
 }
 
-impl<'de> Deserialize<'de> for WrittenTimeout {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+impl<const LEAST_MS: u64, const MOST_MS: u64> BoundedDuration<LEAST_MS, MOST_MS> {
+    /// Reads the duration of a key whose remedy is `help`.
+    pub(super) fn read<'de, D>(found: D, help: &str) -> Result<Duration, D::Error>
+    where
+        D: Deserializer<'de>,
+    {
+        let text = String::deserialize(found)?;
+        let message = match parse(&text) {
+            Ok(found) if (LEAST_MS..=MOST_MS).contains(&ms(found)) => return Ok(found),
+            Ok(_) => format!("`{KEY}` is `{text}`"),
+            Err(message) => message,
+        };
+        Err(D::Error::custom(Refusal::new(message, help)))
+    }
+
+    /// Writes the default of a key for the schema.
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&text(*duration))
+    }
+}
+
+impl DurationOrOff {
+    /// Reads the duration of a key.
+    pub(super) fn deserialize<'de, D>(found: D) -> Result<Option<Duration>, D::Error>
+    where
+        D: Deserializer<'de>,
+    {
         let expected = "a duration such as \"20s\", or \"0s\" for never";
-        deserializer.deserialize_str(TextVisitor { expected, parse: parse_or_never }).map(Self)
+        found.deserialize_str(TextVisitor { expected, parse: parse_or_never })
+    }
+
+    /// Writes the default of a key for the schema.
+    pub(super) fn serialize<S>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error>
+    where
+        S: Serializer,
+    {
+        AnyDuration::serialize(&duration.unwrap_or_default(), to)
     }
 }
 
-struct TextVisitor<T> {
-    expected: &'static str,
-    parse: fn(&str) -> Result<T, String>,
+impl<'de> Deserialize<'de> for AnyDuration {
+    fn deserialize<D: Deserializer<'de>>(found: D) -> Result<Self, D::Error> {
+        Self::deserialize(found).map(Self)
+    }
 }
 
-impl<T> de::Visitor<'_> for TextVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.expected)
+impl<'de> Deserialize<'de> for DurationOrOff {
+    fn deserialize<D: Deserializer<'de>>(found: D) -> Result<Self, D::Error> {
+        Self::deserialize(found).map(Self)
     }
+}
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        (self.parse)(text).map_err(E::custom)
-    }
+/// Returns a pattern for `zero`, and for the durations of a range.
+fn pattern(zero: &str, least_ms: u64, most_ms: u64) -> String {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+    let units = units.into_iter().filter(|(_, unit)| *unit <= most_ms);
+    let patterns = units
+        .map(|(name, unit)| format!("{}{name}", numbers(least_ms.div_ceil(unit), most_ms / unit)));
+    format!("^0*(?:{zero}{})$", patterns.collect::<Vec<_>>().join("|"))
 }
 
 fn parse_or_never(text: &str) -> Result<Option<Duration>, String> {
@@ -107,8 +173,8 @@ mod tests {
     #[test]
     fn zero_in_any_unit_means_never_for_a_timeout() {
         let read = |text: &str| {
-            let text = de::value::StrDeserializer::<de::value::Error>::new(text);
-            WrittenTimeout::deserialize(text).map(|timeout| timeout.0)
+            let text = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(text);
+            DurationOrOff::deserialize(text)
         };
         for never in ["0s", "0ms", "0m", "0h", "00s"] {
             assert_eq!(read(never), Ok(None), "{never}");

@@ -45,19 +45,12 @@ impl ListenConfig {
     ///
     /// [`ExposedListener`] says which of the two is missing.
     pub fn may_use(&self, address: SocketAddr) -> Result<(), ExposedListener> {
-        permitted(address, self.tls.is_some(), self.token.is_some())
+        let (has_tls, has_token) = (self.tls.is_some(), self.token.is_some());
+        if address.ip().to_canonical().is_loopback() || has_tls && has_token {
+            return Ok(());
+        }
+        Err(ExposedListener { address, has_tls, has_token })
     }
-}
-
-pub(super) fn permitted(
-    address: SocketAddr,
-    has_tls: bool,
-    has_token: bool,
-) -> Result<(), ExposedListener> {
-    if address.ip().to_canonical().is_loopback() || has_tls && has_token {
-        return Ok(());
-    }
-    Err(ExposedListener { address, has_tls, has_token })
 }
 
 #[cfg(test)]

@@ -3,17 +3,14 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use toml::Spanned;
+use serde::{Deserialize, Deserializer};
 
 use super::{
-    TransportConfig,
-    bounded_number::bounded_number,
+    bounded_number::BoundedNumber,
     defaults,
-    diagnostic::ConfigProblem,
-    duration::{self, WrittenDuration, WrittenTimeout},
+    duration::{self, AnyDuration, DurationOrOff},
+    refusal::KEY,
     reload_effect::ReloadEffect,
-    schema::{DurationOrOff, DurationSchema},
 };
 
 /// The liveness checks of one server.
@@ -29,36 +26,41 @@ pub struct HealthConfig {
     pub max_reconnects: Option<u32>,
 }
 
-/// `[health]`, or `health` of a server, as written in the file.
+/// `[health]`, or `health` of a server, as written in the file: a table of a server leaves out the
+/// keys that it has from `[health]`.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "a table such as { interval = \"20s\" }")]
-#[schemars(inline, extend("x-reload" = ReloadEffect::Reconnect))]
+#[schemars(extend("x-reload" = ReloadEffect::Reconnect))]
 pub(super) struct HealthTable {
     /// The silence of a server after which metamcp pings it; "0s" is never. For a server with `url`
     /// the default is 20s.
     #[schemars(with = "DurationOrOff", extend("default" = duration::text(defaults::HEALTH_INTERVAL)))]
-    interval: Option<WrittenTimeout>,
+    interval: Option<DurationOrOff>,
     /// The time that a server may take to answer a ping.
-    #[schemars(with = "DurationSchema", extend("default" = duration::text(defaults::HEALTH_TIMEOUT)))]
-    timeout: Option<WrittenDuration>,
+    #[schemars(with = "AnyDuration", extend("default" = duration::text(defaults::HEALTH_TIMEOUT)))]
+    timeout: Option<AnyDuration>,
     /// The number of unanswered pings in a row after which metamcp gives up the session.
-    #[schemars(with = "u32", range(min = 1, max = defaults::HEALTH_FAILURES_MAX), extend("default" = defaults::HEALTH_FAILURES))]
-    failures: Option<Spanned<u32>>,
+    #[serde(deserialize_with = "failures")]
+    #[schemars(with = "Failures", extend("default" = defaults::HEALTH_FAILURES))]
+    failures: Option<u32>,
     /// The number of attempts in a row to reconnect a failed server that no request needs. After
     /// them, metamcp waits for a request. Without it, metamcp never stops.
     #[schemars(with = "u32", range(max = u32::MAX))]
     max_reconnects: Option<u32>,
 }
 
+/// The range of `failures`.
+type Failures = BoundedNumber<1, { defaults::HEALTH_FAILURES_MAX as usize }>;
+
+fn failures<'de, D: Deserializer<'de>>(found: D) -> Result<Option<u32>, D::Error> {
+    let most = defaults::HEALTH_FAILURES_MAX;
+    let help = || format!("use 1 to {most}, or `interval = \"0s\"` to send no pings");
+    Failures::read::<u32, _, _>(found, KEY, help).map(Some)
+}
+
 impl HealthConfig {
-    /// Returns the default checks of a server with this transport.
-    pub fn of(transport: &TransportConfig) -> Self {
-        let interval = match transport {
-            TransportConfig::Stdio { .. } | TransportConfig::Unit { .. } => {
-                defaults::HEALTH_INTERVAL
-            }
-            TransportConfig::Http { .. } => defaults::HEALTH_INTERVAL_UPSTREAM,
-        };
+    /// Returns the default checks of a server, with this silence before a ping.
+    pub(super) fn every(interval: Duration) -> Self {
         Self {
             interval: Some(interval),
             timeout: defaults::HEALTH_TIMEOUT,
@@ -69,20 +71,12 @@ impl HealthConfig {
 }
 
 impl HealthTable {
-    pub(super) fn checked(self) -> Result<Self, ConfigProblem> {
-        let most = defaults::HEALTH_FAILURES_MAX;
-        let help = format!("use 1 to {most}, or `interval = \"0s\"` to send no pings");
-        bounded_number("failures", self.failures.as_ref(), (1, most))
-            .map_err(|problem| problem.help(help))?;
-        Ok(self)
-    }
-
     /// Returns `health` with the keys of this table in place of its own.
     pub(super) fn merged_over(&self, health: HealthConfig) -> HealthConfig {
         HealthConfig {
             interval: self.interval.as_ref().map_or(health.interval, |found| found.0),
             timeout: self.timeout.as_ref().map_or(health.timeout, |found| found.0),
-            failures: self.failures.as_ref().map_or(health.failures, |found| *found.get_ref()),
+            failures: self.failures.unwrap_or(health.failures),
             max_reconnects: self.max_reconnects.or(health.max_reconnects),
         }
     }

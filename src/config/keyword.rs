@@ -10,9 +10,19 @@ use serde::{
 /// The start of serde's message for another value, by which `toml_messages` recognizes it.
 pub(super) const EXPECTED: &str = "one of the words";
 
-/// A word that names one value of `T`.
+/// A word that names one value of `T`. `#[serde(deserialize_with)]` reads it as a `T`.
 #[derive(Clone, Copy)]
 pub(super) struct NamedValue<T>(pub(super) T);
+
+impl<T> NamedValue<T> {
+    /// Reads the word of a key.
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(found: D) -> Result<T, D::Error>
+    where
+        T: Deserialize<'de>,
+    {
+        <Self as Deserialize>::deserialize(found).map(|found| found.0)
+    }
+}
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for NamedValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -2,17 +2,14 @@
 
 use std::{fmt, time::Duration};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer,
     de::{self, Visitor},
 };
 use toml::Spanned;
 
-use super::{
-    StartPolicy, diagnostic::ConfigProblem, duration::WrittenDuration, keyword::NamedValue,
-    schema::DurationSchema,
-};
+use super::{StartPolicy, diagnostic::ConfigProblem, duration::AnyDuration, keyword::NamedValue};
 
 /// The expected type in serde's messages about another value.
 pub(super) const EXPECTED: &str = "a lifecycle";
@@ -44,8 +41,7 @@ pub(super) struct LifecycleValue {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub(super) enum LifecycleMode {
+enum LifecycleMode {
     /// For ever, or for `idle_timeout`.
     KeepAlive,
     /// Until its last answer.
@@ -54,14 +50,13 @@ pub(super) enum LifecycleMode {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(inline)]
-pub(super) struct LifecycleTable {
+struct LifecycleTable {
     /// The kind of lifecycle.
     #[schemars(with = "LifecycleMode")]
     mode: NamedValue<LifecycleMode>,
     /// The time after which an idle `keep-alive` connection is closed; without it, never.
-    #[schemars(with = "Option<DurationSchema>")]
-    idle_timeout: Option<WrittenDuration>,
+    #[schemars(with = "Option<AnyDuration>")]
+    idle_timeout: Option<AnyDuration>,
 }
 
 impl<'de> Deserialize<'de> for LifecycleValue {
@@ -90,6 +85,13 @@ impl<'de> Deserialize<'de> for LifecycleValue {
 
         deserializer.deserialize_any(LifecycleVisitor)
     }
+}
+
+/// Returns the schema of a lifecycle.
+pub(super) fn schema(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "anyOf": [LifecycleMode::json_schema(generator), LifecycleTable::json_schema(generator)],
+    })
 }
 
 /// Returns the lifecycle of a server with this start policy.

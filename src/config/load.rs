@@ -10,12 +10,13 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
+use toml::{Spanned, de::DeTable};
 
 use super::{
-    Config, Diagnostic, ServerConfig, ServerConfigs, TransportConfig, breaker, catalog, defaults,
-    diagnostic::ConfigProblem, health::HealthTable, listen, pool, provision,
-    schema::DeclaredServers, search, server, service, tasks, toml_messages::from_toml, tools,
+    BreakerConfig, CatalogConfig, Config, Diagnostic, ListenConfig, PoolConfig, SearchConfig,
+    ServerConfig, ServerConfigs, ServiceConfig, TasksConfig, ToolsConfig, TransportConfig,
+    defaults, diagnostic::ConfigProblem, health::HealthTable, key_places::KeyPlaces,
+    provision::ProvisionTable, server::ServerTable, server_schema, toml_messages::from_toml,
 };
 use crate::{files, server_name::ServerName};
 
@@ -79,72 +80,73 @@ pub enum LoadError {
 #[schemars(title = "Configuration of metamcp")]
 pub(super) struct ConfigFile {
     /// The behaviour of the service as a whole.
-    service: service::ServiceTable,
+    service: ServiceConfig,
     /// The addresses for clients and operators.
-    listen: listen::ListenTable,
+    listen: ListenConfig,
     /// The number and lifetime of connections to servers.
-    pool: pool::PoolTable,
+    pool: PoolConfig,
     /// The circuit breakers, which leave failing servers alone.
-    breaker: breaker::BreakerTable,
+    breaker: BreakerConfig,
     /// The liveness checks of servers.
     health: HealthTable,
     /// The meta-tools of the view `meta`.
-    tools: tools::ToolsTable,
+    tools: ToolsConfig,
     /// The search for tools.
-    search: search::SearchTable,
+    search: SearchConfig,
     /// The lists that are kept of servers without a connection.
-    catalog: catalog::CatalogTable,
+    catalog: CatalogConfig,
     /// The calls that continue without their caller.
-    tasks: tasks::TasksTable,
+    tasks: TasksConfig,
     /// The servers that may be added on request; without it, none.
-    #[schemars(with = "provision::ProvisionTable")]
-    provision: Option<provision::ProvisionTable>,
+    #[schemars(with = "ProvisionTable")]
+    provision: Option<ProvisionTable>,
     /// The servers, by name.
-    #[schemars(with = "DeclaredServers")]
-    servers: BTreeMap<Spanned<String>, server::ServerTable>,
+    #[schemars(schema_with = "server_schema::declared")]
+    servers: BTreeMap<Spanned<String>, ServerTable>,
 }
 
 /// Reads and checks the text of a configuration file.
 fn parse(text: &str) -> Result<Config, ConfigProblem> {
-    checked(toml::from_str(text).map_err(|error| from_toml(&error, text))?)
+    read(DeTable::parse(text).map_err(|error| from_toml(&error, text))?, text)
 }
 
-/// Checks the content of a file, with variables and flags merged in.
-pub(super) fn checked(file: ConfigFile) -> Result<Config, ConfigProblem> {
-    let service = file.service.checked()?;
-    let breaker = file.breaker.checked()?;
-    let http = file.listen.address()?;
-    let health = file.health.checked()?;
-    let declare = |name: &Spanned<String>, table| declared(name, table, &health, http);
+/// Reads and checks the content of a file, with variables and flags merged in. `text` has all
+/// places.
+pub(super) fn read(root: Spanned<DeTable<'_>>, text: &str) -> Result<Config, ConfigProblem> {
+    let places = KeyPlaces::of(root.get_ref().clone());
+    let file = ConfigFile::deserialize(toml::Deserializer::from(root))
+        .map_err(|error| from_toml(&error, text))?;
+    checked(file, &places)
+}
+
+/// Checks the content of a file.
+fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigProblem> {
+    let ConfigFile { mut service, listen, pool, breaker, tools, search, catalog, tasks, .. } = file;
+    service.check(places)?;
+    listen.check_address(places)?;
+    let declare = |name: &Spanned<String>, table| declared(name, table, &file.health, listen.http);
     let servers = file.servers.into_iter().map(|(name, table)| declare(&name, table));
     let servers = servers.collect::<Result<ServerConfigs, _>>()?;
     let provision = file
         .provision
-        .map(|table| table.checked(declare, &servers))
+        .map(|table| table.checked(declare, &servers, places))
         .transpose()?
         .unwrap_or_default();
     // Servers that may be provisioned need room in the pool, and sessions, as well.
     let mut all = servers.clone();
     let provisionable = provision.servers.iter();
     all.extend(provisionable.map(|(name, found)| (name.clone(), Arc::clone(&found.server))));
-    Ok(Config {
-        service,
-        breaker,
-        pool: file.pool.checked(&all)?,
-        listen: file.listen.checked(http, &servers, &all)?,
-        tools: file.tools.checked()?,
-        search: file.search.checked()?,
-        catalog: file.catalog.checked()?,
-        tasks: file.tasks.checked()?,
-        provision,
-        servers,
-    })
+    pool.check(&all, places)?;
+    listen.check(&servers, &all, places)?;
+    tools.check(places)?;
+    search.check(places)?;
+    Ok(Config { service, listen, pool, breaker, tools, search, catalog, tasks, provision, servers })
 }
 
 /// Checks the table of one server, and its name.
 fn declared(
     name: &Spanned<String>,
-    table: server::ServerTable,
+    table: ServerTable,
     health: &HealthTable,
     ours: SocketAddr,
 ) -> Result<(ServerName, Arc<ServerConfig>), ConfigProblem> {

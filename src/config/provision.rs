@@ -4,47 +4,69 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use hyper::Uri;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use toml::Spanned;
 
 use super::{
-    ServerConfig, ServerConfigs,
-    bounded_number::bounded_number,
-    defaults,
+    ServerConfig, ServerConfigs, defaults,
     diagnostic::ConfigProblem,
-    duration::{self, WrittenDuration},
-    schema::{self, DurationSchema, ProvisionableServers},
-    server, url,
+    duration::AnyDuration,
+    key_places::KeyPlaces,
+    refusal::{KEY, Refusal},
+    server, server_schema,
+    text_visitor::TextVisitor,
+    url,
 };
 use crate::server_name::ServerName;
 
 /// The servers that may be added while the service runs. A client cannot make the service run a
 /// program that is declared neither here nor under `[servers]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProvisionConfig {
-    /// `true` if servers may be added.
+///
+/// `Servers` are the checked servers. In the file they are tables, which get defaults from other
+/// sections.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProvisionConfig<Servers: Default = BTreeMap<ServerName, Arc<Provisionable>>> {
+    /// If `true`, servers may be added on request.
+    // An empty table permits it, an absent one does not.
+    #[serde(rename = "enabled", default = "enabled")]
     pub is_enabled: bool,
-    /// The lowest confidence, from 0 to 1, in a match at which metamcp starts the server.
+    /// The confidence, from 0 to 1, that a server is the one that was meant. metamcp starts no
+    /// server below it.
+    #[serde(deserialize_with = "confidence")]
+    #[schemars(range(min = 0, max = 1))]
     pub min_confidence: f64,
-    /// The rules for namespaces from which metamcp may start servers.
+    /// The namespaces from which metamcp may start servers: one (`internal/github`), or all below
+    /// one (`@modelcontextprotocol/*`).
+    #[schemars(with = "Vec<String>", length(max = defaults::TRUSTED_MAX), inner(regex(pattern = TRUST)), extend("default" = []))]
     pub trusted: Vec<TrustRule>,
-    /// The servers: `[provision.servers.NAME]`.
-    pub servers: BTreeMap<ServerName, Arc<Provisionable>>,
-    /// The registry in which metamcp looks for other servers, to suggest and never to start.
+    /// The servers that may be added, by name.
+    #[schemars(schema_with = "server_schema::provisionable")]
+    pub servers: Servers,
+    /// A registry of MCP servers in which metamcp looks for others. It suggests them and never
+    /// starts them. Without it, metamcp asks no registry.
+    #[schemars(with = "RegistryTable")]
     pub registry: Option<RegistryConfig>,
 }
 
-impl Default for ProvisionConfig {
+/// `[provision]` as written in the file.
+pub(super) type ProvisionTable = ProvisionConfig<BTreeMap<Spanned<String>, server::ServerTable>>;
+
+impl<Servers: Default> Default for ProvisionConfig<Servers> {
     /// Returns the meaning of an absent table: nothing can be provisioned.
     fn default() -> Self {
         Self {
             is_enabled: false,
             min_confidence: defaults::PROVISION_CONFIDENCE_MIN,
             trusted: Vec::new(),
-            servers: BTreeMap::new(),
+            servers: Servers::default(),
             registry: None,
         }
     }
+}
+
+fn enabled() -> bool {
+    true
 }
 
 /// A server that may be added while the service runs.
@@ -98,6 +120,23 @@ impl TrustRule {
     }
 }
 
+impl<'de> Deserialize<'de> for TrustRule {
+    fn deserialize<D: Deserializer<'de>>(found: D) -> Result<Self, D::Error> {
+        found.deserialize_str(TextVisitor { expected: "a string", parse: trust_rule })
+    }
+}
+
+fn trust_rule(text: &str) -> Result<TrustRule, Refusal> {
+    match text.strip_suffix("/*") {
+        Some(scope) if is_namespace(scope) => Ok(TrustRule::Below(format!("{scope}/"))),
+        None if is_namespace(text) => Ok(TrustRule::Exactly(text.to_owned())),
+        Some(_) | None => {
+            let message = format!("`{}` is not a trust rule", text.escape_debug());
+            Err(Refusal::new(message, NAMESPACES))
+        }
+    }
+}
+
 impl fmt::Display for TrustRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,7 +147,8 @@ impl fmt::Display for TrustRule {
 }
 
 /// A registry of MCP servers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "RegistryTable")]
 pub struct RegistryConfig {
     /// The part of its URL before `/v0/servers`.
     pub url: Uri,
@@ -116,41 +156,27 @@ pub struct RegistryConfig {
     pub ttl: Duration,
 }
 
-/// [`ProvisionConfig`] as written in the file.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(inline)]
-pub(super) struct ProvisionTable {
-    /// If `true`, servers may be added on request.
-    #[schemars(with = "bool", extend("default" = true))]
-    enabled: Option<bool>,
-    /// The confidence, from 0 to 1, that a server is the one that was meant. metamcp starts no
-    /// server below it.
-    #[schemars(with = "f64", range(min = 0, max = 1), extend("default" = defaults::PROVISION_CONFIDENCE_MIN))]
-    min_confidence: Option<Spanned<f64>>,
-    /// The namespaces from which metamcp may start servers: one (`internal/github`), or all below
-    /// one (`@modelcontextprotocol/*`).
-    #[schemars(with = "Vec<String>", length(max = defaults::TRUSTED_MAX), inner(regex(pattern = schema::TRUST)), extend("default" = []))]
-    trusted: Option<Spanned<Vec<Spanned<String>>>>,
-    /// The servers that may be added, by name.
-    #[schemars(with = "ProvisionableServers")]
-    servers: BTreeMap<Spanned<String>, server::ServerTable>,
-    /// A registry of MCP servers in which metamcp looks for others. It suggests them and never
-    /// starts them. Without it, metamcp asks no registry.
-    #[schemars(with = "RegistryTable")]
-    registry: Option<Spanned<RegistryTable>>,
-}
+/// The pattern of a trust rule.
+const TRUST: &str = "^@?[A-Za-z0-9_.-]+(/@?[A-Za-z0-9_.-]+)*(/\\*)?$";
 
+/// [`RegistryConfig`] as written in the file, because a missing key has its own remedy.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, extend("required" = ["url"]))]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("required" = ["url"]))]
 struct RegistryTable {
     /// The part of its URL before `/v0/servers`.
-    #[schemars(with = "Option<String>", regex(pattern = schema::URL))]
-    url: Option<Spanned<String>>,
+    #[serde(deserialize_with = "registry_url")]
+    #[schemars(with = "String", regex(pattern = url::PATTERN))]
+    url: Option<Uri>,
     /// The time that its answers stay valid.
-    #[schemars(with = "Option<DurationSchema>", extend("default" = duration::text(defaults::REGISTRY_TTL)))]
-    ttl: Option<WrittenDuration>,
+    #[serde(with = "AnyDuration")]
+    ttl: Duration,
+}
+
+impl Default for RegistryTable {
+    fn default() -> Self {
+        Self { url: None, ttl: defaults::REGISTRY_TTL }
+    }
 }
 
 /// The name and settings of a server, or the mistake in them.
@@ -169,14 +195,20 @@ impl ProvisionTable {
         self,
         declare: impl Fn(&Spanned<String>, server::ServerTable) -> Declared,
         declared: &ServerConfigs,
+        places: &KeyPlaces<'_>,
     ) -> Result<ProvisionConfig, ConfigProblem> {
-        let defaults = ProvisionConfig::default();
+        let Self { is_enabled, min_confidence, trusted, registry, .. } = self;
+        if trusted.len() > defaults::TRUSTED_MAX {
+            let place = places.find("provision.trusted").unwrap_or_default();
+            let (count, most) = (trusted.len(), defaults::TRUSTED_MAX);
+            return Err(ConfigProblem::too_many(place, count, "namespaces are trusted", most));
+        }
         if self.servers.len() > defaults::PROVISIONABLE_MAX
             && let Some((name, _)) = self.servers.iter().next_back()
         {
-            let message = format!("{} servers that may be provisioned", self.servers.len());
-            return Err(ConfigProblem::at(name.span(), message)
-                .help(format!("use {} or less", defaults::PROVISIONABLE_MAX)));
+            let (n_servers, most) = (self.servers.len(), defaults::PROVISIONABLE_MAX);
+            let things = "servers that may be provisioned";
+            return Err(ConfigProblem::too_many(name.span(), n_servers, things, most));
         }
         let mut servers = BTreeMap::new();
         for (found, table) in self.servers {
@@ -188,32 +220,7 @@ impl ProvisionTable {
             }
             servers.insert(name, Arc::new(server));
         }
-        let confidence =
-            bounded_number("min_confidence", self.min_confidence.as_ref(), (0.0, 1.0))?;
-        Ok(ProvisionConfig {
-            is_enabled: self.enabled.unwrap_or(true),
-            min_confidence: confidence.unwrap_or(defaults.min_confidence),
-            trusted: self.trusted.map(trusted).transpose()?.unwrap_or_default(),
-            servers,
-            registry: self.registry.map(registry).transpose()?,
-        })
-    }
-}
-
-/// Refuses keys under `[servers]` that only a server under `[provision.servers]` can have.
-pub(super) fn refuse_provision_keys(table: &server::ServerTable) -> Result<(), ConfigProblem> {
-    let keys = [
-        ("namespace", table.namespace.as_ref().map(Spanned::span)),
-        ("description", table.description.as_ref().map(Spanned::span)),
-        ("keywords", table.keywords.as_ref().map(Spanned::span)),
-    ];
-    match keys.into_iter().find_map(|(key, place)| Some((key, place?))) {
-        None => Ok(()),
-        Some((key, place)) => {
-            let message = format!("`{key}` has no effect under `[servers]`");
-            Err(ConfigProblem::at(place, message)
-                .help("remove it, or declare the server under `[provision.servers]`"))
-        }
+        Ok(ProvisionConfig { is_enabled, min_confidence, trusted, servers, registry })
     }
 }
 
@@ -239,10 +246,9 @@ fn provisionable(
 }
 
 fn keywords(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigProblem> {
-    if found.get_ref().len() > defaults::KEYWORDS_MAX {
-        let message = format!("{} keywords", found.get_ref().len());
-        return Err(ConfigProblem::at(found.span(), message)
-            .help(format!("use {} or less", defaults::KEYWORDS_MAX)));
+    let (count, most) = (found.get_ref().len(), defaults::KEYWORDS_MAX);
+    if count > most {
+        return Err(ConfigProblem::too_many(found.span(), count, "keywords", most));
     }
     let word = |word| text("keywords", word, defaults::NAMESPACE_BYTES_MAX);
     found.into_inner().into_iter().map(word).collect()
@@ -283,41 +289,34 @@ fn is_namespace(text: &str) -> bool {
     text.len() <= defaults::NAMESPACE_BYTES_MAX && text.split('/').all(is_part)
 }
 
-fn trusted(found: Spanned<Vec<Spanned<String>>>) -> Result<Vec<TrustRule>, ConfigProblem> {
-    if found.get_ref().len() > defaults::TRUSTED_MAX {
-        let message = format!("{} namespaces are trusted", found.get_ref().len());
-        return Err(ConfigProblem::at(found.span(), message)
-            .help(format!("use {} or less", defaults::TRUSTED_MAX)));
+fn confidence<'de, D: Deserializer<'de>>(found: D) -> Result<f64, D::Error> {
+    let confidence = f64::deserialize(found)?;
+    if (0.0..=1.0).contains(&confidence) {
+        return Ok(confidence);
     }
-    let rule = |found: Spanned<String>| {
-        let text = found.get_ref();
-        match text.strip_suffix("/*") {
-            Some(scope) if is_namespace(scope) => Ok(TrustRule::Below(format!("{scope}/"))),
-            None if is_namespace(text) => Ok(TrustRule::Exactly(text.clone())),
-            Some(_) | None => {
-                let message = format!("`{}` is not a trust rule", text.escape_debug());
-                Err(ConfigProblem::at(found.span(), message).help(NAMESPACES))
-            }
-        }
-    };
-    found.into_inner().into_iter().map(rule).collect()
+    Err(D::Error::custom(Refusal::new(format!("`{KEY}` is {confidence}"), "use 0 to 1")))
 }
 
-fn registry(table: Spanned<RegistryTable>) -> Result<RegistryConfig, ConfigProblem> {
-    let place = table.span();
-    let RegistryTable { url, ttl } = table.into_inner();
-    let Some(text) = url else {
-        return Err(ConfigProblem::at(place, "`provision.registry` has no `url`")
-            .help(format!("add `url`: {EXAMPLE}")));
-    };
-    let url = url::parse_http(&text, EXAMPLE)?;
+fn registry_url<'de, D: Deserializer<'de>>(found: D) -> Result<Option<Uri>, D::Error> {
+    let text = String::deserialize(found)?;
+    let url = url::parse_http(&text, EXAMPLE).map_err(D::Error::custom)?;
     let path = url.path().trim_end_matches('/');
     if url.query().is_some() || path.ends_with("/v0/servers") || path.ends_with("/v0") {
-        let shown = url::without_secrets(text.get_ref());
+        let shown = url::without_secrets(&text);
         let message = format!("`{shown}` is not the base URL of a registry");
-        return Err(ConfigProblem::at(text.span(), message).help(EXAMPLE));
+        return Err(D::Error::custom(Refusal::new(message, EXAMPLE)));
     }
-    Ok(RegistryConfig { url, ttl: ttl.map_or(defaults::REGISTRY_TTL, |found| found.0) })
+    Ok(Some(url))
+}
+
+impl TryFrom<RegistryTable> for RegistryConfig {
+    type Error = Refusal;
+
+    fn try_from(table: RegistryTable) -> Result<Self, Refusal> {
+        let missing =
+            || Refusal::new("`provision.registry` has no `url`", format!("add `url`: {EXAMPLE}"));
+        Ok(Self { url: table.url.ok_or_else(missing)?, ttl: table.ttl })
+    }
 }
 
 #[cfg(test)]

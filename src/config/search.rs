@@ -2,28 +2,38 @@
 
 use hyper::Uri;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use toml::Spanned;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::{
-    SecretValue, defaults, diagnostic::ConfigProblem, keyword::NamedValue, schema,
-    secret::REFERENCE_HELP, url,
+    SecretValue, defaults, diagnostic::ConfigProblem, key_places::KeyPlaces, keyword::NamedValue,
+    refusal::Refusal, secret::REFERENCE_HELP, url,
 };
 use crate::search::RankingStrategy;
 
 /// The settings of the search for tools.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct SearchConfig {
     /// The ranking of tools.
+    #[serde(deserialize_with = "NamedValue::deserialize")]
     pub strategy: RankingStrategy,
-    /// Groups of words and phrases that mean the same, in addition to the built-in groups.
+    /// Groups of words or phrases that mean the same on this host: `[["deploy", "roll out"]]`.
+    #[schemars(
+        length(max = defaults::SYNONYM_GROUPS_MAX),
+        inner(
+            length(min = 2, max = defaults::SYNONYMS_IN_GROUP_MAX),
+            inner(length(min = 1, max = defaults::SYNONYM_BYTES_MAX))
+        )
+    )]
     pub synonyms: Vec<Vec<String>>,
-    /// The endpoint that makes vectors of texts; `None` is no endpoint.
+    /// An endpoint, as in the OpenAI API, that makes vectors of texts; without it, there are none.
+    #[schemars(with = "EmbeddingTable")]
     pub embedding: Option<EmbeddingConfig>,
 }
 
 /// An endpoint that makes vectors of texts, as in the OpenAI API.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "EmbeddingTable")]
 pub struct EmbeddingConfig {
     /// The URL of the endpoint.
     pub url: Uri,
@@ -33,114 +43,107 @@ pub struct EmbeddingConfig {
     pub api_key: Option<SecretValue>,
 }
 
-/// [`SearchConfig`] as written in the file.
+/// [`EmbeddingConfig`] as written in the file, because a missing key has its own remedy.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(inline)]
-pub(super) struct SearchTable {
-    /// The ranking of tools.
-    #[schemars(with = "RankingStrategy", extend("default" = "hybrid"))]
-    strategy: Option<NamedValue<RankingStrategy>>,
-    /// Groups of words or phrases that mean the same on this host: `[["deploy", "roll out"]]`.
-    #[schemars(with = "Vec<schema::Synonyms>", length(max = defaults::SYNONYM_GROUPS_MAX), extend("default" = []))]
-    synonyms: Option<Spanned<Vec<Group>>>,
-    /// An endpoint, as in the OpenAI API, that makes vectors of texts; without it, there are none.
-    #[schemars(with = "EmbeddingTable")]
-    embedding: Option<Spanned<EmbeddingTable>>,
-}
-
-/// One group of synonyms, and the place of each synonym.
-type Group = Spanned<Vec<Spanned<String>>>;
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline, extend("required" = ["url", "model"]))]
+#[schemars(extend("required" = ["url", "model"]))]
 struct EmbeddingTable {
     /// The URL of the endpoint, as in `http://HOST:PORT/v1/embeddings`.
-    #[schemars(with = "Option<String>", regex(pattern = schema::URL))]
-    url: Option<Spanned<String>>,
+    #[serde(deserialize_with = "endpoint")]
+    #[schemars(with = "String", regex(pattern = url::PATTERN))]
+    url: Option<Uri>,
     /// The model to request.
-    #[schemars(with = "Option<String>", length(min = 1))]
-    model: Option<Spanned<String>>,
+    #[serde(deserialize_with = "model")]
+    #[schemars(with = "String", length(min = 1))]
+    model: Option<String>,
     /// `credential:NAME` or `env:NAME` with the key to send.
-    #[schemars(with = "Option<String>", regex(pattern = "^(credential:[^./][^/]*|env:.*)$"))]
-    api_key: Option<Spanned<String>>,
+    #[serde(deserialize_with = "api_key")]
+    #[schemars(with = "String", regex(pattern = "^(credential:[^./][^/]*|env:.*)$"))]
+    api_key: Option<SecretValue>,
 }
 
 /// The help that shows how to write the URL of an embedding endpoint.
 const EXAMPLE: &str = "write it as `http://HOST:PORT/v1/embeddings`";
 
-impl SearchTable {
-    pub(super) fn checked(self) -> Result<SearchConfig, ConfigProblem> {
-        Ok(SearchConfig {
-            strategy: self.strategy.map(|found| found.0).unwrap_or_default(),
-            synonyms: self.synonyms.map(synonyms).transpose()?.unwrap_or_default(),
-            embedding: self.embedding.map(embedding).transpose()?,
-        })
-    }
+/// The help that shows how to write the model.
+const MODEL: &str = "add `model = \"NAME\"`, as the endpoint calls it";
+
+fn endpoint<'de, D: Deserializer<'de>>(found: D) -> Result<Option<Uri>, D::Error> {
+    url::parse_http(&String::deserialize(found)?, EXAMPLE).map(Some).map_err(D::Error::custom)
 }
 
-fn synonyms(found: Spanned<Vec<Group>>) -> Result<Vec<Vec<String>>, ConfigProblem> {
-    let groups_max = defaults::SYNONYM_GROUPS_MAX;
-    if found.get_ref().len() > groups_max {
-        let message = format!("{} groups of synonyms", found.get_ref().len());
-        return Err(ConfigProblem::at(found.span(), message)
-            .help(format!("use {groups_max} groups or less")));
+fn model<'de, D: Deserializer<'de>>(found: D) -> Result<Option<String>, D::Error> {
+    let model = String::deserialize(found)?;
+    if model.trim().is_empty() {
+        return Err(D::Error::custom(Refusal::new("`model` is empty", MODEL)));
     }
-    found.into_inner().into_iter().map(group).collect()
+    Ok(Some(model))
 }
 
-fn group(found: Group) -> Result<Vec<String>, ConfigProblem> {
-    let words_max = defaults::SYNONYMS_IN_GROUP_MAX;
-    if !(2..=words_max).contains(&found.get_ref().len()) {
-        let message = format!("`synonyms` has a group of {}", found.get_ref().len());
-        return Err(ConfigProblem::at(found.span(), message)
-            .help(format!("write 2 to {words_max} words or phrases that mean the same")));
-    }
-    let word = |word: Spanned<String>| {
-        let text = word.get_ref();
-        let is_word = text.chars().any(char::is_alphanumeric);
-        if is_word && text.len() <= defaults::SYNONYM_BYTES_MAX {
-            return Ok(word.into_inner());
-        }
-        let message = if is_word {
-            format!("a synonym of {} bytes", text.len())
-        } else {
-            format!("`{}` has no letter and no digit", text.escape_debug())
-        };
-        Err(ConfigProblem::at(word.span(), message).help(format!(
-            "write a word or a phrase of at most {} bytes",
-            defaults::SYNONYM_BYTES_MAX
-        )))
-    };
-    found.into_inner().into_iter().map(word).collect()
-}
-
-fn embedding(table: Spanned<EmbeddingTable>) -> Result<EmbeddingConfig, ConfigProblem> {
-    let place = table.span();
-    let EmbeddingTable { url, model, api_key } = table.into_inner();
-    let missing = |key: &str, help: &str| {
-        ConfigProblem::at(place.clone(), format!("`search.embedding` has no `{key}`")).help(help)
-    };
-    let url = url::parse_http(&url.ok_or_else(|| missing("url", EXAMPLE))?, EXAMPLE)?;
-    let help = "add `model = \"NAME\"`, as the endpoint calls it";
-    let model = model.ok_or_else(|| missing("model", help))?;
-    if model.get_ref().trim().is_empty() {
-        return Err(ConfigProblem::at(model.span(), "`model` is empty").help(help));
-    }
-    let api_key = api_key.map(api_key_of).transpose()?;
-    Ok(EmbeddingConfig { url, model: model.into_inner(), api_key })
-}
-
-fn api_key_of(found: Spanned<String>) -> Result<SecretValue, ConfigProblem> {
-    let place = found.span();
-    match SecretValue::checked(found)? {
+fn api_key<'de, D: Deserializer<'de>>(found: D) -> Result<Option<SecretValue>, D::Error> {
+    match SecretValue::checked(String::deserialize(found)?).map_err(D::Error::custom)? {
         // Not shown: it may be the key.
         SecretValue::Literal(_) => {
-            Err(ConfigProblem::at(place, "`api_key` is not a reference").help(REFERENCE_HELP))
+            Err(D::Error::custom(Refusal::new("`api_key` is not a reference", REFERENCE_HELP)))
         }
-        reference => Ok(reference),
+        reference => Ok(Some(reference)),
     }
+}
+
+impl TryFrom<EmbeddingTable> for EmbeddingConfig {
+    type Error = Refusal;
+
+    fn try_from(table: EmbeddingTable) -> Result<Self, Refusal> {
+        let missing = |key: &'static str, help: &'static str| {
+            move || Refusal::new(format!("`search.embedding` has no `{key}`"), help)
+        };
+        let EmbeddingTable { url, model, api_key } = table;
+        let url = url.ok_or_else(missing("url", EXAMPLE))?;
+        Ok(Self { url, model: model.ok_or_else(missing("model", MODEL))?, api_key })
+    }
+}
+
+impl SearchConfig {
+    /// Checks the groups of synonyms.
+    pub(super) fn check(&self, places: &KeyPlaces<'_>) -> Result<(), ConfigProblem> {
+        let refused =
+            |indices: &[usize], refusal| places.refused("search.synonyms", indices, refusal);
+        let groups_max = defaults::SYNONYM_GROUPS_MAX;
+        if self.synonyms.len() > groups_max {
+            let message = format!("{} groups of synonyms", self.synonyms.len());
+            let help = format!("use {groups_max} groups or less");
+            return Err(refused(&[], Refusal::new(message, help)));
+        }
+        for (index, group) in self.synonyms.iter().enumerate() {
+            check_group(group).map_err(|refusal| refused(&[index], refusal))?;
+            for (place, word) in group.iter().enumerate() {
+                check_synonym(word).map_err(|refusal| refused(&[index, place], refusal))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_group(group: &[String]) -> Result<(), Refusal> {
+    let words_max = defaults::SYNONYMS_IN_GROUP_MAX;
+    if (2..=words_max).contains(&group.len()) {
+        return Ok(());
+    }
+    let message = format!("`synonyms` has a group of {}", group.len());
+    Err(Refusal::new(
+        message,
+        format!("write 2 to {words_max} words or phrases that mean the same"),
+    ))
+}
+
+fn check_synonym(text: &str) -> Result<(), Refusal> {
+    let bytes_max = defaults::SYNONYM_BYTES_MAX;
+    let message = match text.chars().any(char::is_alphanumeric) {
+        true if text.len() <= bytes_max => return Ok(()),
+        true => format!("a synonym of {} bytes", text.len()),
+        false => format!("`{}` has no letter and no digit", text.escape_debug()),
+    };
+    Err(Refusal::new(message, format!("write a word or a phrase of at most {bytes_max} bytes")))
 }
 
 #[cfg(test)]

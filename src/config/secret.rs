@@ -2,15 +2,13 @@
 
 use std::{
     fmt, fs, io,
-    ops::Range,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
-use toml::Spanned;
 
-use super::{defaults, diagnostic::ConfigProblem};
+use super::{defaults, refusal::Refusal};
 use crate::files;
 
 /// The help for a secret that is in the file itself.
@@ -154,21 +152,19 @@ impl SecretValue {
     }
 
     /// Reads a value that may be a reference, and checks the name of a credential.
-    pub(super) fn checked(text: Spanned<String>) -> Result<Self, ConfigProblem> {
-        let place = text.span();
-        let value = Self::from(text.into_inner());
-        value.check_name(place)?;
+    pub(super) fn checked(text: String) -> Result<Self, Refusal> {
+        let value = Self::from(text);
+        value.check_name()?;
         Ok(value)
     }
 
-    /// Checks that a credential has a plain file name. `place` is the place of the value.
-    pub(super) fn check_name(&self, place: Range<usize>) -> Result<(), ConfigProblem> {
+    /// Checks that a credential has a plain file name.
+    pub(super) fn check_name(&self) -> Result<(), Refusal> {
         match self {
-            Self::Credential(name) if !Self::is_credential_name(name) => {
-                let message = format!("`credential:{name}` is not a credential name");
-                Err(ConfigProblem::at(place, message)
-                    .help("write the plain name of a file, as in \"credential:NAME\""))
-            }
+            Self::Credential(name) if !Self::is_credential_name(name) => Err(Refusal::new(
+                format!("`credential:{name}` is not a credential name"),
+                "write the plain name of a file, as in \"credential:NAME\"",
+            )),
             _ => Ok(()),
         }
     }

@@ -10,13 +10,13 @@ use toml::Spanned;
 use super::{
     HealthConfig, LifecycleConfig, SecretValue, SharingMode, defaults,
     diagnostic::ConfigProblem,
-    duration::{self, WrittenDuration},
+    duration::{self, AnyDuration},
     health::HealthTable,
     keyword::NamedValue,
-    lifecycle, provision,
+    lifecycle,
     reload_effect::ReloadEffect,
-    schema::{self, DurationSchema, LifecycleSchema},
-    sharing, socket, url, variables,
+    sharing::{self, MaxConnections},
+    socket, url, variables,
 };
 
 /// A declared server: one `[servers.NAME]` table.
@@ -44,7 +44,7 @@ impl ServerConfig {
     /// Returns a server with this transport, and defaults for everything else.
     pub fn new(transport: TransportConfig) -> Self {
         Self {
-            health: HealthConfig::of(&transport),
+            health: transport.default_health(),
             transport,
             start: StartPolicy::Lazy,
             sharing: SharingMode::Shared,
@@ -149,12 +149,24 @@ impl TransportConfig {
             Self::Http { .. } => "http",
         }
     }
+
+    /// Returns the liveness checks of a server with this transport and no others declared.
+    fn default_health(&self) -> HealthConfig {
+        HealthConfig::every(match self {
+            Self::Stdio { .. } | Self::Unit { .. } => defaults::HEALTH_INTERVAL,
+            Self::Http { .. } => defaults::HEALTH_INTERVAL_UPSTREAM,
+        })
+    }
 }
 
+/// The pattern of a namespace.
+const NAMESPACE: &str = "^@?[A-Za-z0-9_.-]+(/@?[A-Za-z0-9_.-]+)*$";
+
 /// The table as written in the file.
+// Not a `ServerConfig`: defaults depend on other keys and on `[health]`.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(inline, extend("x-reload" = ReloadEffect::Reconnect))]
+#[schemars(extend("x-reload" = ReloadEffect::Reconnect))]
 pub(super) struct ServerTable {
     /// A program to run as a child that speaks MCP over stdin and stdout: a path, or a name that is
     /// looked up in `PATH`.
@@ -195,15 +207,15 @@ pub(super) struct ServerTable {
     sharing: Option<NamedValue<sharing::SharingName>>,
     /// The largest number of connections if `sharing` is `exclusive` (default 4) or `session`
     /// (default 16).
-    #[schemars(with = "usize", range(min = 1, max = defaults::MAX_CONNECTIONS_MAX))]
-    max_connections: Option<Spanned<usize>>,
+    #[schemars(with = "MaxConnections")]
+    max_connections: Option<Spanned<MaxConnections>>,
     /// The time that an idle connection is kept: a word, or a table with the word as `mode`.
     /// Without it, `pool.idle_timeout`, or for ever if `start` is not `lazy`.
-    #[schemars(with = "LifecycleSchema")]
+    #[schemars(schema_with = "lifecycle::schema")]
     lifecycle: Option<Spanned<lifecycle::LifecycleValue>>,
     /// The longest time from the start of the server to the end of its handshake.
-    #[schemars(with = "DurationSchema", extend("default" = duration::text(defaults::START_TIMEOUT)))]
-    start_timeout: Option<WrittenDuration>,
+    #[schemars(with = "AnyDuration", extend("default" = duration::text(defaults::START_TIMEOUT)))]
+    start_timeout: Option<AnyDuration>,
     /// The requests that metamcp sends a second time within one call.
     #[schemars(with = "RetryPolicy", extend("default" = "safe"))]
     retry: Option<NamedValue<RetryPolicy>>,
@@ -213,7 +225,7 @@ pub(super) struct ServerTable {
     // Only for a server under `[provision.servers]`. They are here because serde does not combine
     // `flatten` with `deny_unknown_fields`.
     /// The owner of the server, as in `internal/github`. metamcp never starts one without it.
-    #[schemars(with = "String", regex(pattern = schema::NAMESPACE), length(max = defaults::NAMESPACE_BYTES_MAX), extend("x-reload" = ReloadEffect::AtOnce))]
+    #[schemars(with = "String", regex(pattern = NAMESPACE), length(max = defaults::NAMESPACE_BYTES_MAX), extend("x-reload" = ReloadEffect::AtOnce))]
     pub(super) namespace: Option<Spanned<String>>,
     /// The purpose of the server, by which metamcp finds it.
     #[schemars(with = "String", length(min = 1, max = defaults::DESCRIPTION_BYTES_MAX), extend("x-reload" = ReloadEffect::AtOnce))]
@@ -236,7 +248,7 @@ impl ServerTable {
         place: std::ops::Range<usize>,
         health: &HealthTable,
     ) -> Result<Arc<ServerConfig>, ConfigProblem> {
-        provision::refuse_provision_keys(&self)?;
+        self.refuse_provision_keys()?;
         let sharing = sharing::of(self.sharing.take(), self.max_connections.take())?;
         if let Some(start) = self.eager_start_span()
             && sharing != SharingMode::Shared
@@ -251,9 +263,9 @@ impl ServerTable {
             self.start_timeout.take().map_or(defaults::START_TIMEOUT, |found| found.0);
         let retry = self.retry.take().map(|retry| retry.0).unwrap_or_default();
         let era = self.era.take().map(|era| era.0).unwrap_or_default();
-        let own = self.health.take().unwrap_or_default().checked()?;
+        let own = self.health.take().unwrap_or_default();
         let transport = self.transport(place)?;
-        let health = own.merged_over(health.merged_over(HealthConfig::of(&transport)));
+        let health = own.merged_over(health.merged_over(transport.default_health()));
         Ok(Arc::new(ServerConfig {
             transport,
             start,
@@ -264,6 +276,23 @@ impl ServerTable {
             retry,
             era,
         }))
+    }
+
+    /// Refuses keys under `[servers]` that only a server under `[provision.servers]` can have.
+    fn refuse_provision_keys(&self) -> Result<(), ConfigProblem> {
+        let keys = [
+            ("namespace", self.namespace.as_ref().map(Spanned::span)),
+            ("description", self.description.as_ref().map(Spanned::span)),
+            ("keywords", self.keywords.as_ref().map(Spanned::span)),
+        ];
+        match keys.into_iter().find_map(|(key, place)| Some((key, place?))) {
+            None => Ok(()),
+            Some((key, place)) => {
+                let message = format!("`{key}` has no effect under `[servers]`");
+                Err(ConfigProblem::at(place, message)
+                    .help("remove it, or declare the server under `[provision.servers]`"))
+            }
+        }
     }
 
     fn transport(self, place: std::ops::Range<usize>) -> Result<TransportConfig, ConfigProblem> {
@@ -290,7 +319,9 @@ impl ServerTable {
         }
         if let Some(socket) = self.socket {
             let span = socket.span();
-            let socket = socket::path(socket, "socket", "/run/metamcp-servers/git.sock")?;
+            let socket = socket.into_inner();
+            socket::check_path(&socket, "socket", "/run/metamcp-servers/git.sock")
+                .map_err(|refusal| ConfigProblem::refused(span.clone(), refusal))?;
             let unit = socket::unit(self.unit, &socket, span)?;
             return Ok(TransportConfig::Unit { socket, unit });
         }
@@ -337,7 +368,8 @@ impl ServerTable {
 const EXAMPLE: &str = "write it as `http://HOST:PORT/PATH`";
 
 fn http_url(text: &Spanned<String>) -> Result<Uri, ConfigProblem> {
-    let url = url::parse_http(text, EXAMPLE)?;
+    let refused = |refusal| ConfigProblem::refused(text.span(), refusal);
+    let url = url::parse_http(text.get_ref(), EXAMPLE).map_err(refused)?;
     if url.scheme() == Some(&Scheme::HTTPS) {
         let shown = url::without_secrets(text.get_ref());
         let message = format!("`{shown}` needs TLS, which this version does not speak");

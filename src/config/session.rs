@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use toml::Spanned;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use super::{
-    SecretValue, ServerConfigs, SharingMode, defaults, diagnostic::ConfigProblem,
-    keyword::NamedValue,
+    SecretValue, ServerConfigs, SharingMode, diagnostic::ConfigProblem, key_places::KeyPlaces,
+    refusal::Refusal,
 };
 
 /// The meaning and lifetime of the session ids of clients.
@@ -23,7 +22,7 @@ pub struct SessionConfig {
 }
 
 /// The session ids that are required and accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionMode {
     /// No id is required, and any id is accepted.
@@ -34,48 +33,42 @@ pub enum SessionMode {
     Off,
 }
 
-impl Default for SessionConfig {
-    fn default() -> Self {
-        Self { mode: SessionMode::Lenient, key: None, timeout: defaults::SESSION_TIMEOUT }
-    }
-}
-
-/// Checks the three keys, and that servers that need sessions have them.
-pub(super) fn checked(
-    mode: Option<Spanned<NamedValue<SessionMode>>>,
-    key: Option<Spanned<String>>,
-    timeout: Option<Duration>,
-    servers: &ServerConfigs,
-) -> Result<SessionConfig, ConfigProblem> {
-    let defaults = SessionConfig::default();
-    let place = mode.as_ref().map(Spanned::span).unwrap_or_default();
-    let mode = mode.map_or(defaults.mode, |found| found.into_inner().0);
-    if mode == SessionMode::Off {
+impl SessionConfig {
+    /// Checks that servers that need sessions have them, and that a key has an effect.
+    pub(super) fn check(
+        &self,
+        servers: &ServerConfigs,
+        places: &KeyPlaces<'_>,
+    ) -> Result<(), ConfigProblem> {
+        if self.mode != SessionMode::Off {
+            return Ok(());
+        }
         let needs_session = |sharing: SharingMode| matches!(sharing, SharingMode::Session { .. });
         if let Some((name, _)) = servers.iter().find(|(_, server)| needs_session(server.sharing)) {
             let message = format!("server `{name}` has a connection for each session");
-            return Err(ConfigProblem::at(place, message)
+            return Err(places
+                .problem("listen.session", message)
                 .help("set its `sharing` to \"exclusive\", or leave sessions on"));
         }
-        if let Some(key) = key {
+        if self.key.is_some() {
             let message = "`session_key` has no effect without sessions";
-            return Err(ConfigProblem::at(key.span(), message)
+            return Err(places
+                .problem("listen.session_key", message)
                 .help("remove it, or leave sessions on: it signs their ids"));
         }
+        Ok(())
     }
-    let key = key.map(credential).transpose()?;
-    Ok(SessionConfig { mode, key, timeout: timeout.unwrap_or(defaults.timeout) })
 }
 
-fn credential(key: Spanned<String>) -> Result<String, ConfigProblem> {
-    let place = key.span();
-    match SecretValue::checked(key)? {
-        SecretValue::Credential(name) => Ok(name),
+/// Reads the name of the credential in `listen.session_key`.
+pub(super) fn key<'de, D: Deserializer<'de>>(found: D) -> Result<Option<String>, D::Error> {
+    match SecretValue::checked(String::deserialize(found)?).map_err(D::Error::custom)? {
+        SecretValue::Credential(name) => Ok(Some(name)),
         // Not shown: it may be the key.
-        SecretValue::Literal(_) | SecretValue::Env(_) => {
-            Err(ConfigProblem::at(place, "`session_key` is not a credential")
-                .help("write \"credential:NAME\", or remove it: metamcp then creates a key"))
-        }
+        SecretValue::Literal(_) | SecretValue::Env(_) => Err(D::Error::custom(Refusal::new(
+            "`session_key` is not a credential",
+            "write \"credential:NAME\", or remove it: metamcp then creates a key",
+        ))),
     }
 }
 
@@ -86,7 +79,7 @@ mod tests {
 
     #[test]
     fn sessions_are_lenient_unless_the_file_sets_another_mode() {
-        let rules = |text: &str| good(&format!("[listen]\n{text}\n")).listen.session;
+        let rules = |text: &str| good(&format!("[listen]\n{text}\n")).listen.session();
         assert_eq!(rules(""), SessionConfig::default());
         assert_eq!(rules("").timeout, Duration::from_secs(30 * 60));
         for (word, mode) in [

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    bounded_number::bounded_number, defaults, diagnostic::ConfigProblem, keyword::NamedValue,
+    bounded_number::BoundedNumber, defaults, diagnostic::ConfigProblem, keyword::NamedValue,
 };
 
 /// The clients that share a connection to a server.
@@ -52,7 +52,6 @@ impl SharingMode {
 /// [`SharingMode`] as written in the file.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[schemars(inline)]
 pub(super) enum SharingName {
     /// All clients.
     Shared,
@@ -62,22 +61,21 @@ pub(super) enum SharingName {
     Session,
 }
 
+/// The range of `max_connections`.
+pub(super) type MaxConnections = BoundedNumber<1, { defaults::MAX_CONNECTIONS_MAX }>;
+
 /// Returns the sharing mode of this name.
 pub(super) fn of(
     name: Option<NamedValue<SharingName>>,
-    max_connections: Option<Spanned<usize>>,
+    max_connections: Option<Spanned<MaxConnections>>,
 ) -> Result<SharingMode, ConfigProblem> {
-    let max = |default: usize| {
-        let range = (1, defaults::MAX_CONNECTIONS_MAX);
-        bounded_number("max_connections", max_connections.as_ref(), range)
-            .map(|max| max.unwrap_or(default))
-    };
+    let max = |default| max_connections.as_ref().map_or(default, |max| max.get_ref().0);
     match name.map_or(SharingName::Shared, |name| name.0) {
         SharingName::Exclusive => {
-            Ok(SharingMode::Exclusive { max_connections: max(defaults::EXCLUSIVE_CONNECTIONS)? })
+            Ok(SharingMode::Exclusive { max_connections: max(defaults::EXCLUSIVE_CONNECTIONS) })
         }
         SharingName::Session => {
-            Ok(SharingMode::Session { max_connections: max(defaults::SESSION_CONNECTIONS)? })
+            Ok(SharingMode::Session { max_connections: max(defaults::SESSION_CONNECTIONS) })
         }
         SharingName::Shared => match max_connections {
             None => Ok(SharingMode::Shared),

@@ -1,10 +1,10 @@
 //! Paths of Unix sockets, and the names of the units behind them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::Spanned;
 
-use super::{defaults, diagnostic::ConfigProblem};
+use super::{defaults, diagnostic::ConfigProblem, refusal::Refusal};
 
 /// The prefix of the name of a server's unit if the name is not declared.
 const UNIT_PREFIX: &str = "metamcp-server-";
@@ -14,24 +14,18 @@ const UNIT_PREFIX: &str = "metamcp-server-";
 const UNIT_BYTES_MAX: usize = 160;
 
 /// Checks the path of a socket that is declared under `key`.
-pub(super) fn path(
-    path: Spanned<PathBuf>,
-    key: &str,
-    example: &str,
-) -> Result<PathBuf, ConfigProblem> {
-    let span = path.span();
-    let path = path.into_inner();
+pub(super) fn check_path(path: &Path, key: &str, example: &str) -> Result<(), Refusal> {
     let bytes = path.as_os_str().as_encoded_bytes();
     if !path.is_absolute() || path.file_name().is_none() || bytes.contains(&0) {
         let message = format!("`{key}` is not an absolute path of a socket");
-        return Err(ConfigProblem::at(span, message).help(format!("write one, as in {example:?}")));
+        return Err(Refusal::new(message, format!("write one, as in {example:?}")));
     }
     if bytes.len() > defaults::SOCKET_PATH_BYTES_MAX {
         let message = format!("a path of {} bytes is too long for a socket", bytes.len());
-        return Err(ConfigProblem::at(span, message)
-            .help(format!("use at most {} bytes", defaults::SOCKET_PATH_BYTES_MAX)));
+        let help = format!("use at most {} bytes", defaults::SOCKET_PATH_BYTES_MAX);
+        return Err(Refusal::new(message, help));
     }
-    Ok(path)
+    Ok(())
 }
 
 /// Returns the name of the unit template behind `socket`, without the `@`: the declared name, or
@@ -59,13 +53,14 @@ pub(super) fn unit(
 }
 
 /// Checks the name of the group of the control socket.
-pub(super) fn group(name: Spanned<String>) -> Result<String, ConfigProblem> {
-    if is_group(name.get_ref()) {
-        return Ok(name.into_inner());
+pub(super) fn check_group(name: &str) -> Result<(), Refusal> {
+    if is_group(name) {
+        return Ok(());
     }
-    let message = format!("`{}` is not the name of a group", name.get_ref().escape_debug());
-    Err(ConfigProblem::at(name.span(), message)
-        .help("write the name of the group that may use the control socket, as in \"metamcp\""))
+    Err(Refusal::new(
+        format!("`{}` is not the name of a group", name.escape_debug()),
+        "write the name of the group that may use the control socket, as in \"metamcp\"",
+    ))
 }
 
 /// Returns whether `name` is a group by groupadd(8), with `-` and upper case as shadow allows. A

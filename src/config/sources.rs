@@ -9,7 +9,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize as _;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -21,7 +20,7 @@ use super::{
     effective::{self, EffectiveValue},
     environment,
     key_paths::{self, ValueKind},
-    load::{self, ConfigFile, LoadError},
+    load::{self, LoadError},
     toml_messages::from_toml,
 };
 
@@ -221,9 +220,7 @@ impl Layers {
         }
         let configured = effective::values(&root, &self.text, |offset| self.origin(offset));
         let root = Spanned::new(0..self.text.len(), root);
-        let file = ConfigFile::deserialize(toml::Deserializer::from(root))
-            .map_err(|error| from_toml(&error, &self.text))?;
-        Ok((load::checked(file)?, configured))
+        Ok((load::read(root, &self.text)?, configured))
     }
 
     /// Returns the source of the text at `offset`, and for the file the line.

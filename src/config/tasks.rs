@@ -3,17 +3,25 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use toml::Spanned;
+use serde::{Deserialize, Deserializer};
 
-use super::{defaults, diagnostic::ConfigProblem, duration, schema::TaskExpiry};
+use super::{
+    defaults,
+    duration::{BoundedDuration, LONGEST_MS, ms},
+};
 
 /// The settings of tasks, the calls that continue without their caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct TasksConfig {
-    /// The time that an ended task is kept with its result: one minute to a day.
+    /// The time that metamcp keeps an ended task with its result, at least a minute.
+    #[serde(deserialize_with = "expiry", serialize_with = "Expiry::serialize")]
+    #[schemars(with = "Expiry")]
     pub expiry: Duration,
 }
+
+/// The range of `expiry`.
+type Expiry = BoundedDuration<{ ms(defaults::TASK_EXPIRY_MIN) }, LONGEST_MS>;
 
 impl Default for TasksConfig {
     fn default() -> Self {
@@ -21,30 +29,9 @@ impl Default for TasksConfig {
     }
 }
 
-/// [`TasksConfig`] as written in the file.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(inline)]
-pub(super) struct TasksTable {
-    /// The time that metamcp keeps an ended task with its result, at least a minute.
-    #[schemars(with = "TaskExpiry", extend("default" = duration::text(defaults::TASK_EXPIRY)))]
-    expiry: Option<Spanned<String>>,
-}
-
-impl TasksTable {
-    pub(super) fn checked(self) -> Result<TasksConfig, ConfigProblem> {
-        Ok(TasksConfig { expiry: self.expiry.map_or(Ok(defaults::TASK_EXPIRY), expiry)? })
-    }
-}
-
-fn expiry(found: Spanned<String>) -> Result<Duration, ConfigProblem> {
-    let message = match duration::parse(found.get_ref()) {
-        Ok(expiry) if expiry >= defaults::TASK_EXPIRY_MIN => return Ok(expiry),
-        Ok(_) => format!("`expiry` is `{}`", found.get_ref()),
-        Err(message) => message,
-    };
+fn expiry<'de, D: Deserializer<'de>>(found: D) -> Result<Duration, D::Error> {
     let help = "use \"1m\" to \"24h\", so that the caller has time to read the result";
-    Err(ConfigProblem::at(found.span(), message).help(help))
+    Expiry::read(found, help)
 }
 
 #[cfg(test)]

@@ -7,12 +7,16 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
-use super::{SecretValue, diagnostic::ConfigProblem, secret::SecretError};
+use super::{
+    SecretValue,
+    refusal::{KEY, Refusal},
+    secret::SecretError,
+};
 
 /// The locations of certificate and key: `listen.tls`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TlsTable")]
 pub struct TlsConfig {
     /// The server's certificate, followed by those of its issuers.
     pub certificate: PemSource,
@@ -21,7 +25,8 @@ pub struct TlsConfig {
 }
 
 /// The location of a PEM text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum PemSource {
     /// An absolute path.
     File(PathBuf),
@@ -53,54 +58,55 @@ impl fmt::Display for PemSource {
     }
 }
 
-/// [`TlsConfig`] as written in the file.
+/// [`TlsConfig`] as written in the file, because a missing key has its own remedy.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(inline, extend("required" = ["certificate", "key"]))]
+#[schemars(extend("required" = ["certificate", "key"]))]
 pub(super) struct TlsTable {
     /// The certificate of the service, followed by those of its issuers: the absolute path of a PEM
     /// file, or `credential:NAME`.
     #[schemars(with = "Option<String>", regex(pattern = "^(/.*|credential:[^./][^/]*)$"))]
-    certificate: Option<Spanned<String>>,
+    certificate: Option<PemSource>,
     /// The private key, in the same form.
     #[schemars(with = "Option<String>", regex(pattern = "^(/.*|credential:[^./][^/]*)$"))]
-    key: Option<Spanned<String>>,
+    key: Option<PemSource>,
 }
 
 /// The help that shows how to write a location.
 const EXAMPLES: &str =
     "write the absolute path of a PEM file, or the name of a credential as in \"credential:tls\"";
 
-impl TlsTable {
-    pub(super) fn checked(
-        table: Option<Spanned<Self>>,
-    ) -> Result<Option<TlsConfig>, ConfigProblem> {
-        let Some(table) = table else { return Ok(None) };
-        let place = table.span();
-        let Self { certificate, key } = table.into_inner();
-        let source = |value: Option<Spanned<String>>, name: &str| match value {
-            Some(value) => source(value, name),
-            None => Err(ConfigProblem::at(place.clone(), format!("`tls` has no `{name}`"))
-                .help(format!("add `{name}`: {EXAMPLES}"))),
+impl TryFrom<TlsTable> for TlsConfig {
+    type Error = Refusal;
+
+    fn try_from(table: TlsTable) -> Result<Self, Refusal> {
+        let found = |source: Option<PemSource>, key: &str| {
+            let help = || format!("add `{key}`: {EXAMPLES}");
+            source.ok_or_else(|| Refusal::new(format!("`tls` has no `{key}`"), help()))
         };
-        let certificate = source(certificate, "certificate")?;
-        Ok(Some(TlsConfig { certificate, key: source(key, "key")? }))
+        let certificate = found(table.certificate, "certificate")?;
+        Ok(Self { certificate, key: found(table.key, "key")? })
     }
 }
 
-fn source(value: Spanned<String>, name: &str) -> Result<PemSource, ConfigProblem> {
-    let span = value.span();
-    let problem = |fault| Err(ConfigProblem::at(span, format!("`{name}` {fault}")).help(EXAMPLES));
-    if value.get_ref().contains("-----BEGIN") {
-        return problem("is a PEM text itself");
-    }
-    match SecretValue::checked(value)? {
-        SecretValue::Credential(credential) => Ok(PemSource::Credential(credential)),
-        SecretValue::Env(_) => problem("cannot be in a variable"),
-        SecretValue::Literal(path) if Path::new(&path).is_absolute() && !path.contains('\0') => {
-            Ok(PemSource::File(path.into()))
+impl TryFrom<String> for PemSource {
+    type Error = Refusal;
+
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        let refused = |fault| Err(Refusal::new(format!("`{KEY}` {fault}"), EXAMPLES));
+        if text.contains("-----BEGIN") {
+            return refused("is a PEM text itself");
         }
-        SecretValue::Literal(_) => problem("is not an absolute path"),
+        match SecretValue::checked(text)? {
+            SecretValue::Credential(credential) => Ok(Self::Credential(credential)),
+            SecretValue::Env(_) => refused("cannot be in a variable"),
+            SecretValue::Literal(path)
+                if Path::new(&path).is_absolute() && !path.contains('\0') =>
+            {
+                Ok(Self::File(path.into()))
+            }
+            SecretValue::Literal(_) => refused("is not an absolute path"),
+        }
     }
 }
 

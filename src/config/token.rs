@@ -2,16 +2,17 @@
 
 use std::{fmt, path::Path};
 
-use toml::Spanned;
+use serde::Deserialize;
 
 use super::{
     SecretValue,
-    diagnostic::ConfigProblem,
+    refusal::Refusal,
     secret::{REFERENCE_HELP, SecretError},
 };
 
 /// The location of the token. It is never in the file itself, which others may read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct TokenLocation(SecretValue);
 
 impl TokenLocation {
@@ -32,25 +33,26 @@ impl TokenLocation {
 
 impl fmt::Display for TokenLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A reference prints as written; `checked` refuses literals.
+        // A reference prints as written; no literal is read.
         write!(f, "{:?}", self.0)
     }
 }
 
-/// Checks `listen.token`.
-pub(super) fn checked(
-    token: Option<Spanned<String>>,
-) -> Result<Option<TokenLocation>, ConfigProblem> {
-    let Some(token) = token else { return Ok(None) };
-    let place = token.span();
-    let problem = |message: &str, help| Err(ConfigProblem::at(place, message).help(help));
-    match SecretValue::checked(token)? {
-        SecretValue::Env(name) if name.is_empty() || name.contains(['=', '\0']) => {
-            problem("`token` names no variable", "write its name, as in \"env:METAMCP_TOKEN\"")
+impl TryFrom<String> for TokenLocation {
+    type Error = Refusal;
+
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        match SecretValue::checked(text)? {
+            SecretValue::Env(name) if name.is_empty() || name.contains(['=', '\0']) => {
+                let help = "write its name, as in \"env:METAMCP_TOKEN\"";
+                Err(Refusal::new("`token` names no variable", help))
+            }
+            // Not shown: it may be the token.
+            SecretValue::Literal(_) => {
+                Err(Refusal::new("`token` is not a reference", REFERENCE_HELP))
+            }
+            reference => Ok(Self(reference)),
         }
-        // Not shown: it may be the token.
-        SecretValue::Literal(_) => problem("`token` is not a reference", REFERENCE_HELP),
-        reference => Ok(Some(TokenLocation(reference))),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The messages of the TOML parser, reworded and with a suggestion.
 
-use super::{diagnostic::ConfigProblem, keyword, lifecycle};
+use std::ops::Range;
+
+use super::{diagnostic::ConfigProblem, keyword, lifecycle, refusal::Refusal};
 use crate::similar_names;
 
 /// Serde's names for kinds of values, and the words that replace them.
@@ -24,10 +26,15 @@ const TABLE: &str = "write a table: its name in brackets on a line of its own, t
 /// Rewords an error of the parser, and adds a suggestion.
 pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
     let span = error.span().unwrap_or(0..0);
+    if let Some(refusal) = Refusal::from_serde(error.message(), || key_before(text, span.start)) {
+        return ConfigProblem::refused(first_line(text, span), refusal);
+    }
     let message = error.message().trim_end().replace('\n', ", ");
     let (message, help) = if is_array_of_tables(text, span.start) {
         let message = "a table in double brackets".to_owned();
         (message, Some("write its name in single brackets: each name has one table".to_owned()))
+    } else if message.starts_with("invalid type: map") && is_date(text, span.start) {
+        ("a date".to_owned(), Some("write it in quotes: no key takes a date".to_owned()))
     } else if message.starts_with("unknown ") {
         unknown(&message)
     } else if message.starts_with("invalid ")
@@ -40,21 +47,39 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
         let help = remedy(&message).map(str::to_owned);
         (message, help)
     };
-    // For a missing value, the parser marks the whole table: its first line is enough.
-    let end = text[span.start.min(text.len())..]
-        .find('\n')
-        .map_or(span.end, |newline| span.end.min(span.start + newline));
-    let problem = ConfigProblem::at(span.start..end.max(span.start), message);
+    let problem = ConfigProblem::at(first_line(text, span), message);
     match help {
         Some(help) => problem.help(help),
         None => problem,
     }
 }
 
+/// Returns the part of `span` on its first line. For a missing value, the parser marks the whole
+/// table.
+fn first_line(text: &str, span: Range<usize>) -> Range<usize> {
+    let end = text[span.start.min(text.len())..]
+        .find('\n')
+        .map_or(span.end, |newline| span.end.min(span.start + newline));
+    span.start..end.max(span.start)
+}
+
+/// Returns the name of the key whose value begins at `start`.
+fn key_before(text: &str, start: usize) -> String {
+    let before = text.get(..start).unwrap_or_default().trim_end();
+    let key = before.strip_suffix('=').unwrap_or(before).trim_end().trim_end_matches(['"', '\'']);
+    let is_part = |found: char| found.is_ascii_alphanumeric() || "_-".contains(found);
+    key[key.trim_end_matches(is_part).len()..].to_owned()
+}
+
 /// Returns whether the line at `start` begins an array of tables; no key takes one.
 fn is_array_of_tables(text: &str, start: usize) -> bool {
     let line = text.get(..start).map_or(0, |before| before.rfind('\n').map_or(0, |end| end + 1));
     text[line..].trim_start().starts_with("[[")
+}
+
+/// Returns whether the value at `start` is a date, which the parser reports as a table.
+fn is_date(text: &str, start: usize) -> bool {
+    text.as_bytes().get(start).is_some_and(u8::is_ascii_digit)
 }
 
 /// Rewords an error about an unknown key or word. Serde writes "unknown field `comand`, expected
@@ -91,13 +116,6 @@ fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
         "path string" => ("a path", Some("write a path in quotes, as in \"/path\"")),
         "a sequence" => ("a list", Some("write a list, as in [\"one\", \"two\"]")),
         "a map" => ("a table", Some("write a table, as in { NAME = \"value\" }")),
-        // The parser reports a date in these words.
-        "a spanned value" => {
-            return (
-                "a date".to_owned(),
-                Some("write it in quotes: no key takes a date".to_owned()),
-            );
-        }
         "a boolean" => (expected, Some("write true or false, without quotes")),
         "socket address" => ("an address", Some(ADDRESS)),
         lifecycle::EXPECTED => (expected, Some(lifecycle::EXAMPLES)),

@@ -3,30 +3,49 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use toml::Spanned;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    bounded_number::bounded_number, defaults, diagnostic::ConfigProblem, duration,
-    keyword::NamedValue, schema::DebounceSchema,
+    bounded_number::BoundedNumber,
+    defaults,
+    diagnostic::ConfigProblem,
+    duration::{BoundedDuration, ms},
+    key_places::KeyPlaces,
+    keyword::NamedValue,
+    refusal::Refusal,
 };
 
 /// The meta-tools of the view `meta`, and the bounds on their results.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct ToolsConfig {
-    /// The sets of meta-tools: at least one, each once.
+    /// The meta-tools of the view `meta`.
+    #[serde(deserialize_with = "sets")]
+    #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub sets: Vec<ToolSet>,
-    /// `true` if the definitions ask clients to keep them in view.
+    /// If `true`, the meta-tools ask clients that search for tools themselves to keep them in view.
     pub always_load: bool,
-    /// `true` if clients are notified when the tools behind the view have changed.
+    /// If `true`, metamcp notifies clients of the view `meta` when the tools behind it change.
     pub list_changed: bool,
-    /// The time that a notice to a client waits for more of the same, in every view.
+    /// The time that a notice of a changed list or an updated resource waits for more of the same,
+    /// in every view; at most a minute.
+    #[serde(deserialize_with = "debounce", serialize_with = "Debounce::serialize")]
+    #[schemars(with = "Debounce")]
     pub list_changed_debounce: Duration,
-    /// The largest result that is returned whole, in bytes.
+    /// The largest result that a meta-tool returns whole, in bytes; of a larger one, a preview.
+    #[serde(with = "ResultBytesMax")]
     pub result_bytes_max: usize,
     /// The largest number of steps in a chain.
+    #[serde(with = "BoundedNumber::<1, { defaults::CHAIN_STEPS_LIMIT }>")]
     pub max_steps: usize,
 }
+
+/// The range of `list_changed_debounce`.
+type Debounce = BoundedDuration<1, { ms(defaults::LIST_CHANGED_DEBOUNCE_MAX) }>;
+
+/// The range of `result_bytes_max`.
+type ResultBytesMax =
+    BoundedNumber<{ defaults::RESULT_BYTES_RANGE.0 }, { defaults::RESULT_BYTES_RANGE.1 }>;
 
 /// A set of meta-tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -61,79 +80,32 @@ impl Default for ToolsConfig {
     }
 }
 
-/// [`ToolsConfig`] as written in the file.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(inline)]
-pub(super) struct ToolsTable {
-    /// The meta-tools of the view `meta`.
-    #[schemars(with = "Vec<ToolSet>", length(min = 1), extend("default" = ["core"], "uniqueItems" = true))]
-    sets: Option<Spanned<Vec<Spanned<NamedValue<ToolSet>>>>>,
-    /// If `true`, the meta-tools ask clients that search for tools themselves to keep them in view.
-    #[schemars(with = "bool", extend("default" = true))]
-    always_load: Option<bool>,
-    /// If `true`, metamcp notifies clients of the view `meta` when the tools behind it change.
-    #[schemars(with = "bool", extend("default" = true))]
-    list_changed: Option<bool>,
-    /// The time that a notice of a changed list or an updated resource waits for more of the same,
-    /// in every view; at most a minute.
-    #[schemars(with = "DebounceSchema", extend("default" = duration::text(defaults::LIST_CHANGED_DEBOUNCE)))]
-    list_changed_debounce: Option<Spanned<String>>,
-    /// The largest result that a meta-tool returns whole, in bytes; of a larger one, a preview.
-    #[schemars(with = "usize", range(min = defaults::RESULT_BYTES_RANGE.0, max = defaults::RESULT_BYTES_RANGE.1), extend("default" = defaults::RESULT_BYTES_MAX))]
-    result_bytes_max: Option<Spanned<usize>>,
-    /// The largest number of steps in a chain.
-    #[schemars(with = "usize", range(min = 1, max = defaults::CHAIN_STEPS_LIMIT), extend("default" = defaults::CHAIN_STEPS_MAX))]
-    max_steps: Option<Spanned<usize>>,
+fn sets<'de, D: Deserializer<'de>>(found: D) -> Result<Vec<ToolSet>, D::Error> {
+    let sets = Vec::<NamedValue<ToolSet>>::deserialize(found)?;
+    Ok(sets.into_iter().map(|set| set.0).collect())
 }
 
-impl ToolsTable {
-    pub(super) fn checked(self) -> Result<ToolsConfig, ConfigProblem> {
-        let defaults = ToolsConfig::default();
-        let sets = self.sets.map(sets).transpose()?;
-        let debounce = self.list_changed_debounce.map(debounce).transpose()?;
-        let range = defaults::RESULT_BYTES_RANGE;
-        let result_bytes_max =
-            bounded_number("result_bytes_max", self.result_bytes_max.as_ref(), range)?;
-        let range = (1, defaults::CHAIN_STEPS_LIMIT);
-        let max_steps = bounded_number("max_steps", self.max_steps.as_ref(), range)?;
-        Ok(ToolsConfig {
-            sets: sets.unwrap_or(defaults.sets),
-            always_load: self.always_load.unwrap_or(defaults.always_load),
-            list_changed: self.list_changed.unwrap_or(defaults.list_changed),
-            list_changed_debounce: debounce.unwrap_or(defaults.list_changed_debounce),
-            result_bytes_max: result_bytes_max.unwrap_or(defaults.result_bytes_max),
-            max_steps: max_steps.unwrap_or(defaults.max_steps),
-        })
-    }
+fn debounce<'de, D: Deserializer<'de>>(found: D) -> Result<Duration, D::Error> {
+    Debounce::read(found, "use \"1ms\" to \"60s\", or `list_changed = false` to send no notices")
 }
 
-fn sets(found: Spanned<Vec<Spanned<NamedValue<ToolSet>>>>) -> Result<Vec<ToolSet>, ConfigProblem> {
-    let place = found.span();
-    let mut sets = Vec::new();
-    for set in found.into_inner() {
-        let (place, set) = (set.span(), set.into_inner().0);
-        if sets.contains(&set) {
-            return Err(ConfigProblem::at(place, format!("`{}` is listed twice", set.name()))
-                .help("remove one of the two"));
+impl ToolsConfig {
+    /// Checks that there are sets, and no set twice.
+    pub(super) fn check(&self, places: &KeyPlaces<'_>) -> Result<(), ConfigProblem> {
+        if self.sets.is_empty() {
+            return Err(places.problem("tools.sets", "`sets` is empty").help(
+                "write \"core\", \"metatools\" or both, or leave the key out for its default",
+            ));
         }
-        sets.push(set);
+        for (index, set) in self.sets.iter().enumerate() {
+            if self.sets[..index].contains(set) {
+                let message = format!("`{}` is listed twice", set.name());
+                let refusal = Refusal::new(message, "remove one of the two");
+                return Err(places.refused("tools.sets", &[index], refusal));
+            }
+        }
+        Ok(())
     }
-    if sets.is_empty() {
-        return Err(ConfigProblem::at(place, "`sets` is empty")
-            .help("write \"core\", \"metatools\" or both, or leave the key out for its default"));
-    }
-    Ok(sets)
-}
-
-fn debounce(found: Spanned<String>) -> Result<Duration, ConfigProblem> {
-    let message = match duration::parse(found.get_ref()) {
-        Ok(window) if window <= defaults::LIST_CHANGED_DEBOUNCE_MAX => return Ok(window),
-        Ok(_) => format!("`list_changed_debounce` is `{}`", found.get_ref()),
-        Err(message) => message,
-    };
-    Err(ConfigProblem::at(found.span(), message)
-        .help("use \"1ms\" to \"60s\", or `list_changed = false` to send no notices"))
 }
 
 #[cfg(test)]

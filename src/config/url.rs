@@ -1,17 +1,16 @@
 //! URLs of endpoints.
 
 use hyper::Uri;
-use toml::Spanned;
 
-use super::diagnostic::ConfigProblem;
+use super::refusal::Refusal;
+
+/// The pattern of an HTTP URL, with TLS or without.
+pub(super) const PATTERN: &str = "^https?://.+";
 
 /// Checks an HTTP URL, with TLS or without; `example` is the help that shows how to write one.
-pub(super) fn parse_http(text: &Spanned<String>, example: &str) -> Result<Uri, ConfigProblem> {
-    let problem = |why: &str| {
-        ConfigProblem::at(text.span(), format!("`{}` {why}", without_secrets(text.get_ref())))
-            .help(example)
-    };
-    let url: Uri = text.get_ref().parse().map_err(|_| problem("is not a URL"))?;
+pub(super) fn parse_http(text: &str, example: &str) -> Result<Uri, Refusal> {
+    let problem = |why: &str| Refusal::new(format!("`{}` {why}", without_secrets(text)), example);
+    let url: Uri = text.parse().map_err(|_| problem("is not a URL"))?;
     let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
     // `Uri` parses a port that is too large, and then has no port.
     if authority.rsplit(['@', ']']).next().is_some_and(|end| end.contains(':'))

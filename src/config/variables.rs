@@ -69,7 +69,7 @@ fn check_value(
             ConfigProblem::at(name.span(), message).help("remove line breaks and NUL characters")
         );
     }
-    value.check_name(name.span())
+    value.check_name().map_err(|refusal| ConfigProblem::refused(name.span(), refusal))
 }
 
 /// Returns whether an operator may set this header; metamcp sets those of the protocol.

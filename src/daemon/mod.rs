@@ -119,7 +119,7 @@ impl Daemon {
         memory.configure(&config.service);
         let config = Arc::new(config);
         let credentials = credentials_directory();
-        let signer = SessionSigner::of_service(&config.listen.session, credentials.as_deref())?;
+        let signer = SessionSigner::of_service(&config.listen.session(), credentials.as_deref())?;
         let tasks = TaskTracker::new();
         let (sender, server_announcements) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let dialer = Dialer::new(credentials, tasks.clone(), sender);

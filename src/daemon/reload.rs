@@ -150,7 +150,7 @@ impl Reconfigure for RestartWarnings {
         if (listen.http, &listen.control) != (old.listen.http, &old.listen.control) {
             tracing::warn!("the new addresses take effect at the next restart");
         }
-        if listen.session.key != old.listen.session.key {
+        if listen.session_key != old.listen.session_key {
             tracing::warn!("the new key for session ids takes effect at the next restart");
         }
         if catalog.cache != old.catalog.cache {

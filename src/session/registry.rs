@@ -66,7 +66,7 @@ impl ReclaimableMemory for SessionRegistry {
 impl Reconfigure for SessionRegistry {
     /// Applies other settings, also to known sessions. The signing key stays the same.
     fn reconfigure(&self, change: &ConfigChange) {
-        self.config.store(Arc::new(change.new.listen.session.clone()));
+        self.config.store(Arc::new(change.new.listen.session()));
         self.notice_policy.store(Arc::new(change.new.tools.clone()));
         self.reconcile_redeclared();
         self.release(&change.diff.removed);
@@ -79,7 +79,7 @@ impl SessionRegistry {
         let sessions = Arc::new(Self {
             pool,
             signer,
-            config: ArcSwap::from_pointee(config.listen.session.clone()),
+            config: ArcSwap::from_pointee(config.listen.session()),
             notice_policy: ArcSwap::from_pointee(config.tools.clone()),
             since: Instant::now(),
             ended_sessions: Mutex::default(),

@@ -184,7 +184,7 @@ fn every_key_is_read() {
         key: Some("session-key".into()),
         timeout: Duration::from_secs(3600),
     };
-    assert_eq!(config.listen.session, session);
+    assert_eq!(config.listen.session(), session);
     assert!(config.listen.json_response && config.listen.legacy_sse);
     assert_eq!(config.listen.root, RootView::Passthrough(ServerName::new("up").expect("a name")));
 }

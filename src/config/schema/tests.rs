@@ -2,11 +2,14 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use regex::Regex;
+use serde_json::json;
 
 use super::*;
 use crate::config::{
+    duration,
     key_paths::{KEYS, ValueKind},
     load::parsed_or_not,
+    number_pattern::numbers,
 };
 
 fn validator() -> jsonschema::Validator {
