@@ -33,7 +33,7 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
     let (message, help) = if is_array_of_tables(text, span.start) {
         let message = "a table in double brackets".to_owned();
         (message, Some("write its name in single brackets: each name has one table".to_owned()))
-    } else if message.starts_with("invalid type: map") && is_date(text, span.start) {
+    } else if is_date(&message, text, span.start) {
         ("a date".to_owned(), Some("write it in quotes: no key takes a date".to_owned()))
     } else if message.starts_with("unknown ") {
         unknown(&message)
@@ -77,9 +77,12 @@ fn is_array_of_tables(text: &str, start: usize) -> bool {
     text[line..].trim_start().starts_with("[[")
 }
 
-/// Returns whether the value at `start` is a date, which the parser reports as a table.
-fn is_date(text: &str, start: usize) -> bool {
-    text.as_bytes().get(start).is_some_and(u8::is_ascii_digit)
+/// Returns whether the value at `start` is a date, which the parser reports as a table or in words
+/// of its own.
+fn is_date(message: &str, text: &str, start: usize) -> bool {
+    message.ends_with(" a spanned value")
+        || message.starts_with("invalid type: map")
+            && text.as_bytes().get(start).is_some_and(u8::is_ascii_digit)
 }
 
 /// Rewords an error about an unknown key or word. Serde writes "unknown field `comand`, expected
