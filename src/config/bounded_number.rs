@@ -16,15 +16,12 @@ pub(super) struct BoundedNumber<const LEAST: usize, const MOST: usize>(
 impl<const LEAST: usize, const MOST: usize> BoundedNumber<LEAST, MOST> {
     /// Reads the number of a key.
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(found: D) -> Result<usize, D::Error> {
-        Self::named(KEY, found)
+        Self::read::<usize, _, _>(found, KEY, Self::help)
     }
 
-    /// Reads the number of a key that messages call `key`.
-    pub(super) fn named<'de, D>(key: &str, found: D) -> Result<usize, D::Error>
-    where
-        D: Deserializer<'de>,
-    {
-        Self::read::<usize, _, _>(found, key, || format!("use {LEAST} to {MOST}"))
+    /// Returns the remedy for a number beyond the bounds.
+    pub(super) fn help() -> String {
+        format!("use {LEAST} to {MOST}")
     }
 
     /// Writes the default of a key for the schema.

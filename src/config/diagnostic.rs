@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{refusal::Refusal, url};
+use super::{refusal::Refusal, secret::SECRET_TABLES, url};
 
 /// The longest part of a line that is shown, in characters.
 const SHOWN_CHARACTERS: usize = 120;
@@ -203,8 +203,9 @@ impl ConfigProblem {
 
 /// Returns whether a line belongs to `env` or `headers` of a server, or to a key or token.
 fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
-    let is_values =
-        |word: &str| matches!(word, "env" | "headers" | "session_key" | "api_key" | "token");
+    let is_values = |word: &str| {
+        SECRET_TABLES.contains(&word) || matches!(word, "session_key" | "api_key" | "token")
+    };
     let has_values = |text: &str| {
         text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_').any(is_values)
     };

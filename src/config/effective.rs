@@ -11,7 +11,7 @@ use super::{
     diagnostic::SettingOrigin,
     duration,
     key_paths::{self, KEYS},
-    secret::SecretValue,
+    secret::{SECRET_TABLES, SecretValue},
     url,
 };
 use crate::server_name::ServerName;
@@ -184,7 +184,8 @@ fn of_key(
 /// Hides possible secrets: literals of `env` and `headers`, and the login and query of a URL.
 fn shown(path: &[String], value: &Value) -> Value {
     let Some(text) = value.as_str() else { return value.clone() };
-    let is_hidden = path.iter().rev().nth(1).is_some_and(|name| name == "env" || name == "headers")
+    let table = path.iter().rev().nth(1);
+    let is_hidden = table.is_some_and(|name| SECRET_TABLES.contains(&name.as_str()))
         && path.iter().any(|name| name == "servers");
     if is_hidden && !SecretValue::from(text.to_owned()).is_reference() {
         json!("***")

@@ -53,8 +53,7 @@ pub(super) struct HealthTable {
 type Failures = BoundedNumber<1, { defaults::HEALTH_FAILURES_MAX as usize }>;
 
 fn failures<'de, D: Deserializer<'de>>(found: D) -> Result<Option<u32>, D::Error> {
-    let most = defaults::HEALTH_FAILURES_MAX;
-    let help = || format!("use 1 to {most}, or `interval = \"0s\"` to send no pings");
+    let help = || format!("{}, or `interval = \"0s\"` to send no pings", Failures::help());
     Failures::read::<u32, _, _>(found, KEY, help).map(Some)
 }
 

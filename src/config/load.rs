@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     io,
     net::{IpAddr, SocketAddr},
+    ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,8 +16,14 @@ use toml::{Spanned, de::DeTable};
 use super::{
     BreakerConfig, CatalogConfig, Config, Diagnostic, ListenConfig, PoolConfig, SearchConfig,
     ServerConfig, ServerConfigs, ServiceConfig, TasksConfig, ToolsConfig, TransportConfig,
-    defaults, diagnostic::ConfigProblem, health::HealthTable, key_places::KeyPlaces,
-    provision::ProvisionTable, server::ServerTable, server_schema, toml_messages::from_toml,
+    defaults,
+    diagnostic::ConfigProblem,
+    health::HealthTable,
+    key_places::KeyPlaces,
+    provision::ProvisionTable,
+    server::{ServerTable, refuse_provision_keys},
+    server_schema,
+    toml_messages::from_toml,
 };
 use crate::{files, server_name::ServerName};
 
@@ -124,8 +131,14 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
     let ConfigFile { mut service, listen, pool, breaker, tools, search, catalog, tasks, .. } = file;
     service.check(places)?;
     listen.check_address(places)?;
-    let declare = |name: &Spanned<String>, table| declared(name, table, &file.health, listen.http);
-    let servers = file.servers.into_iter().map(|(name, table)| declare(&name, table));
+    let declare = |tables: &str, name: &Spanned<String>, table| {
+        let find = |key: &str| places.find(&format!("{tables}.{}.{key}", name.get_ref()));
+        if tables == "servers" {
+            refuse_provision_keys(find)?;
+        }
+        declared(name, table, find, &file.health, listen.http)
+    };
+    let servers = file.servers.into_iter().map(|(name, table)| declare("servers", &name, table));
     let servers = servers.collect::<Result<ServerConfigs, _>>()?;
     let provision = file
         .provision
@@ -143,10 +156,11 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
     Ok(Config { service, listen, pool, breaker, tools, search, catalog, tasks, provision, servers })
 }
 
-/// Checks the table of one server, and its name.
+/// Checks the table of one server, and its name. `find` returns the place of a key of the server.
 fn declared(
     name: &Spanned<String>,
     table: ServerTable,
+    find: impl Fn(&str) -> Option<Range<usize>>,
     health: &HealthTable,
     ours: SocketAddr,
 ) -> Result<(ServerName, Arc<ServerConfig>), ConfigProblem> {
@@ -157,7 +171,7 @@ fn declared(
             ServerName::LENGTH_MAX
         ))
     })?;
-    let server = table.into_server(span.clone(), health)?;
+    let server = table.into_server(span.clone(), find, health)?;
     if let TransportConfig::Http { url, .. } = &server.transport
         && is_own_port(url, ours)
     {

@@ -56,11 +56,11 @@ impl Default for PoolConfig {
 }
 
 fn size<'de, D: Deserializer<'de>>(found: D) -> Result<usize, D::Error> {
-    Size::named("pool.size", found)
+    Size::read::<usize, _, _>(found, "pool.size", Size::help)
 }
 
 fn reserve_size<'de, D: Deserializer<'de>>(found: D) -> Result<usize, D::Error> {
-    ReserveSize::named("pool.reserve_size", found)
+    ReserveSize::read::<usize, _, _>(found, "pool.reserve_size", ReserveSize::help)
 }
 
 impl PoolConfig {

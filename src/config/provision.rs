@@ -189,11 +189,11 @@ const NAMESPACES: &str = "write a namespace, as in \"internal/github\", or all b
 const EXAMPLE: &str = "write the part before `/v0/servers`, as in `https://HOST`";
 
 impl ProvisionTable {
-    /// Checks the table. `declare` checks the name and table of a server as under `[servers]`, and
+    /// Checks the table. `declare` checks the name and table of a server, and
     /// `declared` has the servers there.
     pub(super) fn checked(
         self,
-        declare: impl Fn(&Spanned<String>, server::ServerTable) -> Declared,
+        declare: impl Fn(&str, &Spanned<String>, server::ServerTable) -> Declared,
         declared: &ServerConfigs,
         places: &KeyPlaces<'_>,
     ) -> Result<ProvisionConfig, ConfigProblem> {
@@ -227,7 +227,7 @@ impl ProvisionTable {
 fn provisionable(
     name: &Spanned<String>,
     mut table: server::ServerTable,
-    declare: impl Fn(&Spanned<String>, server::ServerTable) -> Declared,
+    declare: impl Fn(&str, &Spanned<String>, server::ServerTable) -> Declared,
 ) -> Result<(ServerName, Provisionable), ConfigProblem> {
     if let Some(start) = table.eager_start_span() {
         return Err(ConfigProblem::at(start, "`start` has no effect under `[provision.servers]`")
@@ -241,7 +241,7 @@ fn provisionable(
     };
     let description = text("description", found, defaults::DESCRIPTION_BYTES_MAX)?;
     let keywords = table.keywords.take().map(keywords).transpose()?.unwrap_or_default();
-    let (name, server) = declare(name, table)?;
+    let (name, server) = declare("provision.servers", name, table)?;
     Ok((name, Provisionable { server, namespace, description, keywords }))
 }
 

@@ -15,6 +15,9 @@ use crate::files;
 pub(super) const REFERENCE_HELP: &str =
     "write \"credential:NAME\" or \"env:NAME\", because other users may read the file";
 
+/// The tables of a server whose values may be secrets.
+pub(super) const SECRET_TABLES: [&str; 2] = ["env", "headers"];
+
 /// Returns the directory that systemd's `LoadCredential=` fills, if there is one.
 pub fn credentials_directory() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)

@@ -1,6 +1,6 @@
 //! The declaration of one server: how to reach it and when to start it.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::Range, path::PathBuf, sync::Arc, time::Duration};
 
 use hyper::{Uri, http::uri::Scheme};
 use schemars::JsonSchema;
@@ -159,6 +159,13 @@ impl TransportConfig {
     }
 }
 
+/// The keys that choose a transport, each with the keys that only this transport has.
+pub(super) const TRANSPORTS: [(&str, &[&str]); 3] =
+    [("command", &["args", "env", "cwd"]), ("url", &["headers"]), ("socket", &["unit"])];
+
+/// The keys that only a server under `[provision.servers]` has.
+pub(super) const PROVISION_KEYS: [&str; 3] = ["namespace", "description", "keywords"];
+
 /// The pattern of a namespace.
 const NAMESPACE: &str = "^@?[A-Za-z0-9_.-]+(/@?[A-Za-z0-9_.-]+)*$";
 
@@ -237,18 +244,19 @@ pub(super) struct ServerTable {
 
 impl ServerTable {
     /// Returns the place of `start` if the server does not wait for a request.
-    pub(super) fn eager_start_span(&self) -> Option<std::ops::Range<usize>> {
+    pub(super) fn eager_start_span(&self) -> Option<Range<usize>> {
         let start = self.start.as_ref()?;
         (start.get_ref().0 != StartPolicy::Lazy).then(|| start.span())
     }
 
-    /// Checks the table; `place` is the place of its name, `health` the table `[health]`.
+    /// Checks the table; `place` is the place of its name, `find` returns that of one of its keys,
+    /// and `health` is the table `[health]`.
     pub(super) fn into_server(
         mut self,
-        place: std::ops::Range<usize>,
+        place: Range<usize>,
+        find: impl Fn(&str) -> Option<Range<usize>>,
         health: &HealthTable,
     ) -> Result<Arc<ServerConfig>, ConfigProblem> {
-        self.refuse_provision_keys()?;
         let sharing = sharing::of(self.sharing.take(), self.max_connections.take())?;
         if let Some(start) = self.eager_start_span()
             && sharing != SharingMode::Shared
@@ -264,7 +272,7 @@ impl ServerTable {
         let retry = self.retry.take().map(|retry| retry.0).unwrap_or_default();
         let era = self.era.take().map(|era| era.0).unwrap_or_default();
         let own = self.health.take().unwrap_or_default();
-        let transport = self.transport(place)?;
+        let transport = self.transport(place, find)?;
         let health = own.merged_over(health.merged_over(transport.default_health()));
         Ok(Arc::new(ServerConfig {
             transport,
@@ -278,25 +286,12 @@ impl ServerTable {
         }))
     }
 
-    /// Refuses keys under `[servers]` that only a server under `[provision.servers]` can have.
-    fn refuse_provision_keys(&self) -> Result<(), ConfigProblem> {
-        let keys = [
-            ("namespace", self.namespace.as_ref().map(Spanned::span)),
-            ("description", self.description.as_ref().map(Spanned::span)),
-            ("keywords", self.keywords.as_ref().map(Spanned::span)),
-        ];
-        match keys.into_iter().find_map(|(key, place)| Some((key, place?))) {
-            None => Ok(()),
-            Some((key, place)) => {
-                let message = format!("`{key}` has no effect under `[servers]`");
-                Err(ConfigProblem::at(place, message)
-                    .help("remove it, or declare the server under `[provision.servers]`"))
-            }
-        }
-    }
-
-    fn transport(self, place: std::ops::Range<usize>) -> Result<TransportConfig, ConfigProblem> {
-        self.refuse_mixed_transports()?;
+    fn transport(
+        self,
+        place: Range<usize>,
+        find: impl Fn(&str) -> Option<Range<usize>>,
+    ) -> Result<TransportConfig, ConfigProblem> {
+        refuse_mixed_transports(find)?;
         if let Some(command) = self.command {
             let span = command.span();
             let command = command.into_inner();
@@ -329,39 +324,43 @@ impl ServerTable {
             "add `command = \"PROGRAM\"`, `url = \"http://HOST:PORT/mcp\"` or `socket = \"/run/DIRECTORY/NAME.sock\"`",
         ))
     }
+}
 
-    /// Refuses a second transport, and keys without effect on the declared one.
-    fn refuse_mixed_transports(&self) -> Result<(), ConfigProblem> {
-        // Each key, and the key of the transport that it belongs to.
-        let keys = [
-            ("command", "command", self.command.as_ref().map(Spanned::span)),
-            ("url", "url", self.url.as_ref().map(Spanned::span)),
-            ("socket", "socket", self.socket.as_ref().map(Spanned::span)),
-            ("headers", "url", self.headers.as_ref().map(Spanned::span)),
-            ("args", "command", self.args.as_ref().map(Spanned::span)),
-            ("env", "command", self.env.as_ref().map(Spanned::span)),
-            ("cwd", "command", self.cwd.as_ref().map(Spanned::span)),
-            ("unit", "socket", self.unit.as_ref().map(Spanned::span)),
-        ];
-        let mut found = keys.into_iter().filter_map(|(key, its, span)| Some((key, its, span?)));
-        // `transport` reports a server without any.
-        let Some((chosen, ..)) = found.next().filter(|(key, its, _)| key == its) else {
-            return Ok(());
-        };
-        match found.find(|(_, its, _)| *its != chosen) {
-            Some((key, its, span)) if key == its => {
-                Err(ConfigProblem::at(span, format!("both `{chosen}` and `{key}`")).help(
-                    "a server is a program, a URL or the socket of a unit: remove one of the two",
-                ))
-            }
-            Some((key, its, span)) => {
-                let message = format!("`{key}` has no effect on a server with `{chosen}`");
-                let help = format!("remove it: it belongs to a server with `{its}`");
-                Err(ConfigProblem::at(span, message).help(help))
-            }
-            None => Ok(()),
+/// Refuses keys of a server under `[servers]` that only one under `[provision.servers]` can have.
+pub(super) fn refuse_provision_keys(
+    find: impl Fn(&str) -> Option<Range<usize>>,
+) -> Result<(), ConfigProblem> {
+    match PROVISION_KEYS.into_iter().find_map(|key| Some((key, find(key)?))) {
+        None => Ok(()),
+        Some((key, place)) => {
+            let message = format!("`{key}` has no effect under `[servers]`");
+            Err(ConfigProblem::at(place, message)
+                .help("remove it, or declare the server under `[provision.servers]`"))
         }
     }
+}
+
+/// Refuses a second transport, and keys without effect on the declared one. `find` returns the
+/// place of a key.
+fn refuse_mixed_transports(
+    find: impl Fn(&str) -> Option<Range<usize>>,
+) -> Result<(), ConfigProblem> {
+    let place = |key: &'static str| Some((key, find(key)?));
+    let mut declared = TRANSPORTS.iter().filter_map(|(transport, _)| place(transport));
+    // `transport` reports a server without any.
+    let Some((chosen, _)) = declared.next() else { return Ok(()) };
+    if let Some((other, span)) = declared.next() {
+        return Err(ConfigProblem::at(span, format!("both `{chosen}` and `{other}`"))
+            .help("a server is a program, a URL or the socket of a unit: remove one of the two"));
+    }
+    for (transport, keys) in TRANSPORTS.into_iter().filter(|(transport, _)| *transport != chosen) {
+        if let Some((key, span)) = keys.iter().find_map(|key| place(key)) {
+            let message = format!("`{key}` has no effect on a server with `{chosen}`");
+            let help = format!("remove it: it belongs to a server with `{transport}`");
+            return Err(ConfigProblem::at(span, message).help(help));
+        }
+    }
+    Ok(())
 }
 
 /// The help that shows how to write the URL of a server.

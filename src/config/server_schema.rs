@@ -8,7 +8,7 @@ use crate::server_name::ServerName;
 
 /// Returns the schema of the servers under `[servers]`.
 pub(super) fn declared(generator: &mut SchemaGenerator) -> Schema {
-    named(generator, &["namespace", "description", "keywords"], &[], None)
+    named(generator, &server::PROVISION_KEYS, &[], None)
 }
 
 /// Returns the schema of the servers under `[provision.servers]`.
@@ -44,17 +44,12 @@ fn named(
         server_keys.insert("required".to_owned(), json!(required));
     }
     // One transport, and the keys that only this transport has.
-    server_keys.insert(
-        "oneOf".to_owned(),
-        json!([{ "required": ["command"] }, { "required": ["url"] }, { "required": ["socket"] }]),
-    );
-    server_keys.insert(
-        "dependentRequired".to_owned(),
-        json!({
-            "args": ["command"], "env": ["command"], "cwd": ["command"],
-            "headers": ["url"], "unit": ["socket"],
-        }),
-    );
+    let transports = server::TRANSPORTS.map(|(transport, _)| json!({ "required": [transport] }));
+    server_keys.insert("oneOf".to_owned(), json!(transports));
+    let keys = server::TRANSPORTS.into_iter().flat_map(|(transport, keys)| {
+        keys.iter().map(move |key| ((*key).to_owned(), json!([transport])))
+    });
+    server_keys.insert("dependentRequired".to_owned(), Value::Object(keys.collect()));
     let mut schema = json_schema!({
         "type": "object",
         "propertyNames": {

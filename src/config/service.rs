@@ -107,7 +107,6 @@ where
 }
 
 fn memory_max<'de, D: Deserializer<'de>>(found: D) -> Result<Option<usize>, D::Error> {
-    let (least, most) = defaults::MEMORY_RANGE;
-    let help = || format!("use {least} to {most}, a number of bytes");
+    let help = || format!("{}, a number of bytes", MemoryMax::help());
     MemoryMax::read::<i64, _, _>(found, KEY, help).map(Some)
 }

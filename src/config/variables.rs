@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use super::{SecretValue, diagnostic::ConfigProblem};
+use super::{SecretValue, diagnostic::ConfigProblem, refusal::Refusal};
 
 /// The table as written in the file.
 pub(super) type VariableTable = Spanned<BTreeMap<Spanned<String>, SecretValue>>;
@@ -13,63 +13,56 @@ pub(super) type VariableTable = Spanned<BTreeMap<Spanned<String>, SecretValue>>;
 pub(super) fn of_environment(
     table: Option<VariableTable>,
 ) -> Result<BTreeMap<String, SecretValue>, ConfigProblem> {
-    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
-    let is_value = |value: &str| !value.contains('\0');
-    let mut checked = BTreeMap::new();
-    for (name, value) in table.map(Spanned::into_inner).unwrap_or_default() {
-        if !is_name(name.get_ref()) {
-            let message =
-                format!("`{}` is not the name of an environment variable", name.get_ref());
-            return Err(ConfigProblem::at(name.span(), message).help("write a name without `=`"));
+    let check = |name: &str, _: &BTreeMap<String, _>| {
+        if !name.is_empty() && !name.contains(['=', '\0']) {
+            return Ok(());
         }
-        check_value(&name, &value, is_value)?;
-        checked.insert(name.into_inner(), value);
-    }
-    Ok(checked)
+        let message = format!("`{name}` is not the name of an environment variable");
+        Err(Refusal::new(message, "write a name without `=`"))
+    };
+    checked(table, check, |value| !value.contains('\0'))
 }
 
 /// Returns the headers for an endpoint.
 pub(super) fn of_headers(
     table: Option<VariableTable>,
 ) -> Result<BTreeMap<String, SecretValue>, ConfigProblem> {
-    let is_value = |value: &str| hyper::header::HeaderValue::from_str(value).is_ok();
+    let check = |name: &str, earlier: &BTreeMap<String, _>| {
+        if !is_header(name) {
+            let help = "write a valid name; metamcp sets the headers of the protocol itself";
+            return Err(Refusal::new(format!("`{name}` is not the name of a header to set"), help));
+        }
+        if earlier.keys().any(|other| other.eq_ignore_ascii_case(name)) {
+            let help = "remove one: HTTP ignores the case of header names";
+            return Err(Refusal::new(format!("`{name}` is declared twice"), help));
+        }
+        Ok(())
+    };
+    checked(table, check, |value| hyper::header::HeaderValue::from_str(value).is_ok())
+}
+
+/// Checks each name with `check`, which also gets the values before it. Checks that a literal can
+/// be passed on, and that a credential has a valid name.
+fn checked(
+    table: Option<VariableTable>,
+    check: impl Fn(&str, &BTreeMap<String, SecretValue>) -> Result<(), Refusal>,
+    is_value: fn(&str) -> bool,
+) -> Result<BTreeMap<String, SecretValue>, ConfigProblem> {
     let mut checked = BTreeMap::new();
     for (name, value) in table.map(Spanned::into_inner).unwrap_or_default() {
-        let problem = |message: String| ConfigProblem::at(name.span(), message);
-        if !is_header(name.get_ref()) {
-            return Err(problem(format!(
-                "`{}` is not the name of a header to set",
-                name.get_ref()
-            ))
-            .help("write a valid name; metamcp sets the headers of the protocol itself"));
+        let refused = |refusal| ConfigProblem::refused(name.span(), refusal);
+        check(name.get_ref(), &checked).map_err(refused)?;
+        if let SecretValue::Literal(text) = &value
+            && !is_value(text)
+        {
+            let name = name.get_ref();
+            let message = format!("the value of `{name}` has characters that cannot be sent");
+            return Err(refused(Refusal::new(message, "remove line breaks and NUL characters")));
         }
-        check_value(&name, &value, is_value)?;
-        let is_same = |known: &String| known.eq_ignore_ascii_case(name.get_ref());
-        if checked.keys().any(is_same) {
-            return Err(problem(format!("`{}` is declared twice", name.get_ref()))
-                .help("remove one: HTTP ignores the case of header names"));
-        }
+        value.check_name().map_err(refused)?;
         checked.insert(name.into_inner(), value);
     }
     Ok(checked)
-}
-
-/// Checks that a literal can be passed on, and that a credential has a valid name.
-fn check_value(
-    name: &Spanned<String>,
-    value: &SecretValue,
-    is_value: fn(&str) -> bool,
-) -> Result<(), ConfigProblem> {
-    if let SecretValue::Literal(text) = value
-        && !is_value(text)
-    {
-        let message =
-            format!("the value of `{}` has characters that cannot be sent", name.get_ref());
-        return Err(
-            ConfigProblem::at(name.span(), message).help("remove line breaks and NUL characters")
-        );
-    }
-    value.check_name().map_err(|refusal| ConfigProblem::refused(name.span(), refusal))
 }
 
 /// Returns whether an operator may set this header; metamcp sets those of the protocol.
