@@ -3,6 +3,10 @@
 //! [`load`] turns a TOML file into a [`Config`], or into a [`Diagnostic`] that points at the
 //! offending text. An unknown key is an error, so metamcp never ignores one. This module does not
 //! use sockets, processes or the clock.
+//!
+//! A key is a field of the struct of its section, with its meaning, default, range, and the effect
+//! of a reload. The JSON Schema follows from these structs, and from the schema follow variables,
+//! flags and `check --effective`. Rules over several keys are in `check` of a section.
 
 use std::{collections::BTreeMap, sync::Arc};
 
