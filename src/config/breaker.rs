@@ -11,11 +11,13 @@ use super::{bounded_number::BoundedNumber, defaults, duration::AnyDuration, refu
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BreakerConfig {
-    /// The number of failures in a row that opens the breaker of a server; 0 is never.
+    /// The number of failures in a row that opens the breaker of a server; 0 is never. While the
+    /// breaker is open, metamcp leaves the server alone.
     #[serde(deserialize_with = "failure_threshold")]
     #[schemars(with = "FailureThreshold")]
     pub failure_threshold: u32,
-    /// The time that a breaker stays open. Then one request reaches the server.
+    /// The time that a breaker stays open. Then one request reaches the server. If it fails too,
+    /// the time begins again.
     #[serde(with = "AnyDuration")]
     pub cooldown: Duration,
 }

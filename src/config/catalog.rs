@@ -13,7 +13,7 @@ use super::{refusal::Refusal, reload_effect::ReloadEffect};
 pub struct CatalogConfig {
     /// The directory in which metamcp keeps definitions of tools for the next start, an absolute
     /// path, or "off". Without it, `$CACHE_DIRECTORY` or the cache directory of the user.
-    #[schemars(with = "String", regex(pattern = "^(off|/.+)$"), extend("x-reload" = ReloadEffect::Restart))]
+    #[schemars(with = "String", title = "absolute path as a string, or off", regex(pattern = "^(off|/.+)$"), extend("x-reload" = ReloadEffect::Restart))]
     pub cache: CatalogCache,
     /// If `true`, metamcp reads all lists of a server when it first connects it. It also connects
     /// servers with unknown lists in the background, at most two at a time.

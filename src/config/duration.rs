@@ -19,8 +19,8 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// A duration within bounds, in milliseconds. `#[serde(with)]` reads it as a [`Duration`].
 #[derive(JsonSchema)]
 pub(super) struct BoundedDuration<const LEAST_MS: u64, const MOST_MS: u64>(
-    #[schemars(with = "String", regex(pattern = pattern("", LEAST_MS, MOST_MS)))]
-    pub(super)  Duration,
+    #[schemars(with = "String", title = title("", LEAST_MS, MOST_MS), regex(pattern = pattern("", LEAST_MS, MOST_MS)))]
+    pub(super) Duration,
 );
 
 /// Any duration.
@@ -30,7 +30,7 @@ pub(super) type AnyDuration = BoundedDuration<1, LONGEST_MS>;
 /// [`Option`], which is `None` for never.
 #[derive(JsonSchema)]
 pub(super) struct DurationOrOff(
-    #[schemars(with = "String", regex(pattern = pattern("0(?:ms|s|m|h)|", 1, LONGEST_MS)))]
+    #[schemars(with = "String", title = title("0s or ", 1, LONGEST_MS), regex(pattern = pattern("0(?:ms|s|m|h)|", 1, LONGEST_MS)))]
     pub(super) Option<Duration>,
 );
 
@@ -101,6 +101,12 @@ impl<'de> Deserialize<'de> for DurationOrOff {
     fn deserialize<D: Deserializer<'de>>(found: D) -> Result<Self, D::Error> {
         Self::deserialize(found).map(Self)
     }
+}
+
+/// Returns the type in words: `zero`, or a duration of a range.
+fn title(zero: &str, least_ms: u64, most_ms: u64) -> String {
+    let [least, most] = [least_ms, most_ms].map(|ms| text(Duration::from_millis(ms)));
+    format!("duration: a whole number and its unit, ms, s, m or h, {zero}from {least} to {most}")
 }
 
 /// Returns a pattern for `zero`, and for the durations of a range.

@@ -13,7 +13,7 @@ use super::{
     keyword::NamedValue,
     refusal::Refusal,
     reload_effect::ReloadEffect,
-    session, socket,
+    secret, session, socket,
     tls::TlsTable,
     toml_messages::did_you_mean,
 };
@@ -26,32 +26,39 @@ pub struct ListenConfig {
     /// The address for clients, on loopback unless both `tls` and `token` are set. A socket from
     /// systemd takes precedence.
     // With port 0, the system chooses the port.
-    #[schemars(with = "String", regex(pattern = "^([0-9.]+|\\[[0-9a-fA-F:.]+\\]):[0-9]{1,5}$"), extend("x-reload" = ReloadEffect::Restart))]
+    #[schemars(with = "String", title = "IP address and port, ADDRESS:PORT or [ADDRESS]:PORT", regex(pattern = "^([0-9.]+|\\[[0-9a-fA-F:.]+\\]):[0-9]{1,5}$"), extend("x-reload" = ReloadEffect::Restart))]
     pub http: SocketAddr,
     /// The certificate and key for TLS; without them, the service speaks plain HTTP.
     #[schemars(with = "TlsTable", extend("x-reload" = ReloadEffect::NewConnections))]
     pub tls: Option<TlsConfig>,
     /// The token of at least 16 characters that clients must send in `Authorization: Bearer TOKEN`:
     /// `credential:NAME` or `env:NAME`. Without it, metamcp answers every client.
-    #[schemars(with = "String", regex(pattern = "^(credential:[^./][^/]*|env:[^=]+)$"))]
+    #[schemars(with = "String", title = secret::REFERENCE, regex(pattern = "^(credential:[^./][^/]*|env:[^=]+)$"))]
     pub token: Option<TokenLocation>,
     /// The control socket, an absolute path. A socket from systemd takes precedence. Without it, a
     /// socket in the runtime directory.
-    #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX), extend("x-reload" = ReloadEffect::Restart))]
+    #[schemars(with = "String", title = socket::TITLE, regex(pattern = "^/."), length(max = defaults::SOCKET_PATH_BYTES_MAX), extend("x-reload" = ReloadEffect::Restart))]
     pub control: Option<PathBuf>,
     /// The group that may use the control socket, besides root and the user of the service.
-    #[schemars(with = "String", regex(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$"), length(max = defaults::GROUP_NAME_BYTES_MAX), extend("x-reload" = ReloadEffect::Restart))]
+    #[schemars(with = "String", title = "name of a group", regex(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$"), length(max = defaults::GROUP_NAME_BYTES_MAX), extend("x-reload" = ReloadEffect::Restart))]
     pub control_group: Option<String>,
-    /// If `true`, metamcp also answers at `POST /rpc` what it answers on the control socket.
+    /// If `true`, metamcp also answers at `POST /rpc` what it answers on the control socket. Every
+    /// client that reaches the address may then ask, except servers that the service started.
     pub rpc: bool,
     /// The view at `/`: `direct`, `meta`, or `passthrough:SERVER`.
-    #[schemars(with = "String", regex(pattern = "^(direct|meta|passthrough:.+)$"))]
+    #[schemars(
+        with = "String",
+        title = "direct, meta or passthrough:NAME",
+        regex(pattern = "^(direct|meta|passthrough:.+)$")
+    )]
     pub root: RootView,
-    /// The names that metamcp serves in the `Host` header besides loopback names, without port.
-    #[schemars(inner(regex(pattern = "^([^:/ ]+|[0-9a-fA-F:.]+)$")))]
+    /// The names that metamcp serves in the `Host` header, without port. It also serves loopback
+    /// names and the address that the client connected to.
+    #[schemars(extend("items" = { "title": "host name or IP address, without a port", "type": "string", "pattern": "^([^:/ ]+|[0-9a-fA-F:.]+)$" }))]
     pub allowed_hosts: Vec<String>,
-    /// The origins of web pages that metamcp serves besides loopback origins.
-    #[schemars(inner(regex(pattern = "^[^:/ ]+://[^/ ]+$")))]
+    /// The origins of web pages that metamcp serves besides loopback origins. These pages may also
+    /// read the answers (CORS), but not at `/rpc`.
+    #[schemars(extend("items" = { "title": "origin, SCHEME://HOST or SCHEME://HOST:PORT", "type": "string", "pattern": "^[^:/ ]+://[^/ ]+$" }))]
     pub allowed_origins: Vec<String>,
     /// The silence on a stream to a client after which metamcp sends a comment.
     #[serde(with = "AnyDuration")]
@@ -70,7 +77,7 @@ pub struct ListenConfig {
     /// `credential:NAME` with at least 32 bytes to sign session ids; without it, a key in the state
     /// directory.
     #[serde(deserialize_with = "session::key")]
-    #[schemars(with = "String", regex(pattern = "^credential:[^./][^/]*$"), extend("x-reload" = ReloadEffect::Restart))]
+    #[schemars(with = "String", title = "reference to a secret, credential:NAME", regex(pattern = "^credential:[^./][^/]*$"), extend("x-reload" = ReloadEffect::Restart))]
     pub session_key: Option<String>,
     /// The time after which metamcp forgets a session that has no stream and no request.
     #[serde(with = "AnyDuration")]

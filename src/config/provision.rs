@@ -38,7 +38,7 @@ pub struct ProvisionConfig<Servers: Default = BTreeMap<ServerName, Arc<Provision
     pub min_confidence: f64,
     /// The namespaces from which metamcp may start servers: one (`internal/github`), or all below
     /// one (`@modelcontextprotocol/*`).
-    #[schemars(with = "Vec<String>", length(max = defaults::TRUSTED_MAX), inner(regex(pattern = TRUST)), extend("default" = []))]
+    #[schemars(with = "Vec<String>", length(max = defaults::TRUSTED_MAX), extend("default" = [], "items" = { "title": "namespace, or all below one as in @modelcontextprotocol/*", "type": "string", "pattern": TRUST }))]
     pub trusted: Vec<TrustRule>,
     /// The servers that may be added, by name.
     #[schemars(schema_with = "server_schema::provisionable")]
@@ -166,7 +166,7 @@ const TRUST: &str = "^@?[A-Za-z0-9_.-]+(/@?[A-Za-z0-9_.-]+)*(/\\*)?$";
 struct RegistryTable {
     /// The part of its URL before `/v0/servers`.
     #[serde(deserialize_with = "registry_url")]
-    #[schemars(with = "String", regex(pattern = url::PATTERN))]
+    #[schemars(with = "String", title = url::TITLE, regex(pattern = url::PATTERN))]
     url: Option<Uri>,
     /// The time that its answers stay valid.
     #[serde(with = "AnyDuration")]

@@ -5,8 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::{
-    SecretValue, defaults, diagnostic::ConfigProblem, key_places::KeyPlaces, keyword::NamedValue,
-    refusal::Refusal, secret::REFERENCE_HELP, url,
+    SecretValue, defaults,
+    diagnostic::ConfigProblem,
+    key_places::KeyPlaces,
+    keyword::NamedValue,
+    refusal::Refusal,
+    secret::{self, REFERENCE_HELP},
+    url,
 };
 use crate::search::RankingStrategy;
 
@@ -26,7 +31,8 @@ pub struct SearchConfig {
         )
     )]
     pub synonyms: Vec<Vec<String>>,
-    /// An endpoint, as in the OpenAI API, that makes vectors of texts; without it, there are none.
+    /// An endpoint, as in the OpenAI API, that makes vectors of texts. Without it,
+    /// metamcp asks no endpoint.
     #[schemars(with = "EmbeddingTable")]
     pub embedding: Option<EmbeddingConfig>,
 }
@@ -50,7 +56,7 @@ pub struct EmbeddingConfig {
 struct EmbeddingTable {
     /// The URL of the endpoint, as in `http://HOST:PORT/v1/embeddings`.
     #[serde(deserialize_with = "endpoint")]
-    #[schemars(with = "String", regex(pattern = url::PATTERN))]
+    #[schemars(with = "String", title = url::TITLE, regex(pattern = url::PATTERN))]
     url: Option<Uri>,
     /// The model to request.
     #[serde(deserialize_with = "model")]
@@ -58,7 +64,7 @@ struct EmbeddingTable {
     model: Option<String>,
     /// `credential:NAME` or `env:NAME` with the key to send.
     #[serde(deserialize_with = "api_key")]
-    #[schemars(with = "String", regex(pattern = "^(credential:[^./][^/]*|env:.*)$"))]
+    #[schemars(with = "String", title = secret::REFERENCE, regex(pattern = "^(credential:[^./][^/]*|env:.*)$"))]
     api_key: Option<SecretValue>,
 }
 

@@ -11,6 +11,9 @@ use serde::Deserialize;
 use super::{defaults, refusal::Refusal};
 use crate::files;
 
+/// A reference in words.
+pub(super) const REFERENCE: &str = "reference to a secret, credential:NAME or env:NAME";
+
 /// The help for a secret that is in the file itself.
 pub(super) const REFERENCE_HELP: &str =
     "write \"credential:NAME\" or \"env:NAME\", because other users may read the file";

@@ -179,29 +179,38 @@ pub(super) struct ServerTable {
     /// looked up in `PATH`.
     #[schemars(with = "String", length(min = 1))]
     command: Option<Spanned<String>>,
-    /// Its arguments.
+    /// The arguments of `command`.
     #[schemars(with = "Vec<String>")]
     args: Option<Spanned<Vec<String>>>,
-    /// Its variables in addition to the inherited ones: texts, `credential:NAME` or `env:NAME`.
+    /// The variables of `command` in addition to the inherited ones: texts, `credential:NAME` or
+    /// `env:NAME`.
     #[schemars(with = "BTreeMap<String, String>")]
     env: Option<variables::VariableTable>,
-    /// Its working directory.
+    /// The working directory of `command`.
     #[schemars(with = "String")]
     cwd: Option<Spanned<PathBuf>>,
     /// The URL of an endpoint, instead of `command`: of streamable HTTP, or of the HTTP with SSE of
     /// version 2024-11-05.
-    #[schemars(with = "String", regex(pattern = "^http://.+"))]
+    #[schemars(
+        with = "String",
+        title = "URL that starts with http://",
+        regex(pattern = "^http://.+")
+    )]
     url: Option<Spanned<String>>,
-    /// Headers to send to it: texts, `credential:NAME` or `env:NAME`.
+    /// The headers to send to `url`: texts, `credential:NAME` or `env:NAME`.
     #[schemars(with = "BTreeMap<String, String>")]
     headers: Option<variables::VariableTable>,
     /// The absolute path of the socket of a unit that systemd starts for each connection, instead
     /// of `command`.
-    #[schemars(with = "String", regex(pattern = "^/"), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
+    #[schemars(with = "String", title = socket::TITLE, regex(pattern = "^/."), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
     socket: Option<Spanned<PathBuf>>,
-    /// The name of the template of that unit without `@`. Without it, `metamcp-server-` and the
-    /// name of the socket, without its suffix.
-    #[schemars(with = "String", regex(pattern = "^[A-Za-z0-9:_.-]+$"))]
+    /// The name of the template of the unit behind `socket`, without `@`. Without it,
+    /// `metamcp-server-` and the name of the socket, without its suffix.
+    #[schemars(
+        with = "String",
+        title = "name of a unit, without @ and suffix",
+        regex(pattern = "^[A-Za-z0-9:_.-]+$")
+    )]
     unit: Option<Spanned<String>>,
     /// The keys of `[health]` that differ for this server.
     #[schemars(with = "HealthTable")]
@@ -232,7 +241,7 @@ pub(super) struct ServerTable {
     // Only for a server under `[provision.servers]`. They are here because serde does not combine
     // `flatten` with `deny_unknown_fields`.
     /// The owner of the server, as in `internal/github`. metamcp never starts one without it.
-    #[schemars(with = "String", regex(pattern = NAMESPACE), length(max = defaults::NAMESPACE_BYTES_MAX), extend("x-reload" = ReloadEffect::AtOnce))]
+    #[schemars(with = "String", title = "namespace, as in internal/github", regex(pattern = NAMESPACE), length(max = defaults::NAMESPACE_BYTES_MAX), extend("x-reload" = ReloadEffect::AtOnce))]
     pub(super) namespace: Option<Spanned<String>>,
     /// The purpose of the server, by which metamcp finds it.
     #[schemars(with = "String", length(min = 1, max = defaults::DESCRIPTION_BYTES_MAX), extend("x-reload" = ReloadEffect::AtOnce))]

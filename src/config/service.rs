@@ -33,7 +33,7 @@ pub struct ServiceConfig {
     #[serde(with = "DurationOrOff")]
     pub progress_beat: Option<Duration>,
     /// The time without a client, operator request, call or task after which the service exits;
-    /// "0s" is never.
+    /// "0s" is never. systemd starts it again for the next client.
     // `None` is not set: never, unless a command has started the service.
     #[serde(deserialize_with = "idle_exit")]
     #[schemars(with = "DurationOrOff", extend("default" = "0s"))]

@@ -6,6 +6,9 @@ use toml::Spanned;
 
 use super::{defaults, diagnostic::ConfigProblem, refusal::Refusal};
 
+/// The path of a socket in words.
+pub(super) const TITLE: &str = "absolute path of a socket";
+
 /// The prefix of the name of a server's unit if the name is not declared.
 const UNIT_PREFIX: &str = "metamcp-server-";
 

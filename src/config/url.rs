@@ -7,6 +7,9 @@ use super::refusal::Refusal;
 /// The pattern of an HTTP URL, with TLS or without.
 pub(super) const PATTERN: &str = "^https?://.+";
 
+/// [`PATTERN`] in words.
+pub(super) const TITLE: &str = "URL that starts with http:// or https://";
+
 /// Checks an HTTP URL, with TLS or without; `example` is the help that shows how to write one.
 pub(super) fn parse_http(text: &str, example: &str) -> Result<Uri, Refusal> {
     let problem = |why: &str| Refusal::new(format!("`{}` {why}", without_secrets(text)), example);
