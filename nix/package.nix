@@ -19,7 +19,7 @@ rustPlatform.buildRustPackage {
       ../.cargo
       ../Cargo.lock
       ../Cargo.toml
-      # The unit tests compare the documentation with the keys and the methods.
+      # The unit tests read the examples and the methods of the documentation.
       ../README.md
       ../docs
       ../src

@@ -8,7 +8,13 @@
 let
   inherit (lib) mkOption types;
   inherit (import ./types.nix { inherit lib; }) absolutePath;
-  keys = (import ./server-table.nix { inherit forUser format lib; }).options;
+  inherit (import ./schema-options.nix { inherit format lib; }) optionsOf schema;
+  keys = optionsOf schema.properties.servers.additionalProperties (
+    import ./server-details.nix {
+      inherit forUser lib;
+      health = schema.properties.health.properties;
+    }
+  );
 
   # The keys whose description differs for a server that may run in a unit.
   unitKeys = lib.optionalAttrs (!forUser) {

@@ -111,13 +111,13 @@ def differences:
   | ($options | map({key: .path, value: .}) | from_entries) as $option
   | (
       $options[] | select(.path as $path | any($known[]; . == $path) | not)
-      | "\(.path) is an option but not a key of the program: remove it from nix/settings or nix/server-table.nix"
+      | "\(.path) is an option but not a key of the program: remove it from nix/settings.nix or nix/server-details.nix"
     ),
     (
       $keys[] | . as $key | $option[.path] as $option
       | if $option == null then
           if .is_table then empty
-          else "\(.path) is a key of the program but not an option: add it to nix/settings or nix/server-table.nix"
+          else "\(.path) is a key of the program but not an option: write nix/schema.json again"
           end
         else
           (

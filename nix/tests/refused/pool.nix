@@ -29,7 +29,7 @@
       };
       servers.web.command = "web-mcp";
     };
-    message = "services.metamcp.settings.pool.reserve_size has no effect, because a request waits at most 60s (service.request_timeout) but may use the reserve only after 90s: reduce";
+    message = "services.metamcp.settings.pool.reserve_size has no effect, because a request waits at most 1m (service.request_timeout) but may use the reserve only after 90s: reduce";
     accepted = settings {
       pool = {
         size = 1;
