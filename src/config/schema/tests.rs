@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::*;
 use crate::config::{
-    duration,
     key_paths::{KEYS, ValueKind},
     load::parsed_or_not,
     number_pattern::numbers,
@@ -75,52 +74,6 @@ fn a_key_that_only_a_restart_applies_says_so_beside_its_default() {
     assert_eq!(listen["rpc"]["x-reload"], Value::Null, "applied at once");
     let server = &schema()["properties"]["servers"]["additionalProperties"];
     assert_eq!(server["x-reload"], "the changed server reconnects");
-}
-
-const MANUAL: &str = include_str!("../../../docs/configuration.md");
-
-#[test]
-fn the_manual_and_the_schema_have_the_same_keys() {
-    let table = MANUAL.split("| key | default | meaning |").nth(1).expect("the table of keys");
-    let mut in_manual = BTreeSet::new();
-    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
-        let names = row.split('|').nth(1).expect("a first column");
-        let mut names = names.split('`').skip(1).step_by(2);
-        let first = names.next().expect("a key");
-        in_manual.insert(first.to_owned());
-        let (table, _) = first.rsplit_once('.').expect("a section");
-        in_manual.extend(names.map(|name| format!("{table}.{name}")));
-    }
-    // One row covers all keys of servers that other rows of the table describe.
-    assert!(in_manual.remove("provision.servers.NAME") && in_manual.remove("servers.NAME.health"));
-    let is_elsewhere = |key: &&String| {
-        let of_server = key.strip_prefix("provision.servers.NAME.");
-        let of_health = key.split_once(".health.").map(|(_, key)| format!("health.{key}"));
-        of_server.is_some_and(|key| in_manual.contains(&format!("servers.NAME.{key}")))
-            || of_health.is_some_and(|key| in_manual.contains(&key))
-    };
-    let known = documented();
-    let missing: Vec<_> =
-        known.iter().filter(|key| !in_manual.contains(*key) && !is_elsewhere(key)).collect();
-    assert!(missing.is_empty(), "not in docs/configuration.md: {missing:?}");
-    let unknown: Vec<_> = in_manual.iter().filter(|key| !known.contains(*key)).collect();
-    assert!(unknown.is_empty(), "only in docs/configuration.md: {unknown:?}");
-}
-
-#[test]
-fn the_defaults_of_the_manual_are_those_of_the_schema() {
-    for key in KEYS.iter() {
-        let Some(Value::String(default)) = &key.default else { continue };
-        let row = MANUAL.lines().find(|line| line.starts_with(&format!("| `{}` |", key.name())));
-        let Some(row) = row else { continue };
-        let manual =
-            row.split('|').nth(2).expect("a second column").trim().trim_matches(['`', '"']);
-        let same = match (duration::parse(manual), duration::parse(default)) {
-            (Ok(manual), Ok(default)) => manual == default,
-            (_, _) => manual == default,
-        };
-        assert!(same || manual.contains(default), "{}: {manual} is {default}", key.name());
-    }
 }
 
 #[test]
