@@ -1,5 +1,5 @@
 # Values in the configuration of a server that look like secrets. The warnings use these
-# heuristics; src/import/secret_detection.rs has the same ones.
+# heuristics; src/import/secret_detection.rs has similar ones, with the same words.
 { lib }:
 let
   inherit (builtins)
@@ -17,19 +17,11 @@ let
   startsWithOneOf = beginnings: text: lib.any (beginning: lib.hasPrefix beginning text) beginnings;
   wordsOf = name: filter isString (split "[^A-Z0-9]+" (lib.toUpper name));
 
-  # Parts of the names of secret settings: any part of the name of a variable or
-  # header, and whole words in the name of a command line option.
-  secretParts = "AUTHORIZATION|KEY|PASSWORD|SECRET|TOKEN|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|PRIVATE|BEARER|SIGNATURE";
-  secretWords = [
-    "APIKEY"
-    "AUTH"
-    "JWT"
-    "PASS"
-    "PAT"
-    "PIN"
-    "PWD"
-  ]
-  ++ filter isString (split "[|]" secretParts);
+  # The name parts are any part of the name of a variable or header, and whole words in
+  # the name of a command line option.
+  words = builtins.fromJSON (builtins.readFile ../src/config/secret_words.json);
+  secretParts = builtins.concatStringsSep "|" words.name_parts;
+  secretWords = words.name_words ++ words.name_parts;
   # Words for a number, a path, an address or a choice, and words that only look like
   # one of the secret words.
   harmlessWords = [
@@ -74,39 +66,7 @@ let
       && !elem (lib.last (wordsOf name)) secretWords;
 
   # The prefixes of tokens of well-known issuers.
-  beginnings = [
-    "AIza"
-    "AKIA"
-    "ASIA"
-    "ATATT"
-    "Bearer "
-    "SG."
-    "eyJ"
-    "figd_"
-    "ghp_"
-    "gho_"
-    "ghs_"
-    "ghu_"
-    "github_pat_"
-    "glpat-"
-    "gsk_"
-    "hf_"
-    "lin_api_"
-    "npm_"
-    "ntn_"
-    "nvapi-"
-    "pplx-"
-    "pypi-"
-    "sk-"
-    "sk_"
-    "tvly-"
-    "whsec_"
-    "xai-"
-    "xapp-"
-    "xoxb-"
-    "xoxp-"
-    "-----BEGIN"
-  ];
+  beginnings = words.token_prefixes ++ [ "Bearer " ];
 
   isValueSecret =
     value:

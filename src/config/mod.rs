@@ -35,6 +35,7 @@ mod reload_effect;
 pub mod schema;
 pub mod search;
 pub mod secret;
+pub mod secret_words;
 pub mod server;
 mod server_schema;
 mod service;

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{defaults, refusal::Refusal};
+use super::{defaults, refusal::Refusal, secret_words::SECRET_WORDS};
 use crate::files;
 
 /// A reference in words.
@@ -177,19 +177,8 @@ impl SecretValue {
 
     /// Returns whether the name of a variable or header suggests a secret.
     pub fn is_secret_name(key: &str) -> bool {
-        const WORDS: [&str; 9] = [
-            "TOKEN",
-            "SECRET",
-            "PASSWORD",
-            "PASSWD",
-            "API_KEY",
-            "APIKEY",
-            "API-KEY",
-            "AUTHORIZATION",
-            "PRIVATE_KEY",
-        ];
         let key = key.to_ascii_uppercase();
-        WORDS.iter().any(|word| key.contains(word))
+        SECRET_WORDS.certain_parts.iter().any(|part| key.contains(part))
     }
 
     /// Returns whether the value is a reference.

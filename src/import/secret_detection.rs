@@ -2,24 +2,7 @@
 //!
 //! Pure.
 
-/// The parts of a secret's name. The NixOS module looks for the first five.
-const SECRET_PARTS: [&str; 12] = [
-    "AUTHORIZATION",
-    "KEY",
-    "PASSWORD",
-    "SECRET",
-    "TOKEN",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "COOKIE",
-    "PRIVATE",
-    "BEARER",
-    "SIGNATURE",
-];
-
-/// The words of a secret's name.
-const SECRET_WORDS: [&str; 9] = ["AUTH", "PAT", "PASS", "PW", "PWD", "PIN", "DSN", "JWT", "OTP"];
+use crate::config::secret_words::SECRET_WORDS;
 
 /// The words that indicate a number, as in `MAX_TOKENS`.
 const NUMBER_WORDS: [&str; 9] =
@@ -27,58 +10,6 @@ const NUMBER_WORDS: [&str; 9] =
 
 /// The words that indicate a path, as in `KEY_FILE`.
 const PATH_WORDS: [&str; 5] = ["FILE", "PATH", "DIR", "DIRECTORY", "CREDENTIALS"];
-
-/// The prefixes of tokens that well-known issuers use.
-const TOKEN_PREFIXES: [&str; 48] = [
-    "sk-",
-    "sk_",
-    "rk_",
-    "pk_",
-    "whsec_",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "gldt-",
-    "glrt-",
-    "xoxa-",
-    "xoxb-",
-    "xoxe-",
-    "xoxp-",
-    "xoxr-",
-    "xoxs-",
-    "xapp-",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "ya29.",
-    "eyJ",
-    "npm_",
-    "pypi-",
-    "hf_",
-    "dop_v1_",
-    "shpat_",
-    "shpss_",
-    "SG.",
-    "lin_api_",
-    "ntn_",
-    "secret_",
-    "figd_",
-    "tvly-",
-    "pplx-",
-    "gsk_",
-    "r8_",
-    "ATATT",
-    "PMAK-",
-    "nvapi-",
-    "sbp_",
-    "vercel_",
-    "xai-",
-    "-----BEGIN",
-];
 
 /// The prefixes of an `Authorization` header's value.
 pub(super) const SCHEMES: [&str; 6] =
@@ -119,8 +50,8 @@ fn words(name: &str) -> Vec<String> {
 /// Returns `true` if `name` is the name of a secret.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    SECRET_PARTS.iter().any(|part| upper.contains(part))
-        || words(name).iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
+    SECRET_WORDS.name_parts.iter().any(|part| upper.contains(part))
+        || words(name).iter().any(|word| SECRET_WORDS.name_words.contains(word))
 }
 
 /// Returns `true` if `value`, called `name`, must not be written to a file.
@@ -149,9 +80,10 @@ pub(super) fn looks_secret(value: &str) -> bool {
     }
     let has_prefix = |part: &str| {
         // A prefix without at least eight more characters is not a token.
-        TOKEN_PREFIXES
+        SECRET_WORDS
+            .token_prefixes
             .iter()
-            .any(|beginning| part.strip_prefix(beginning).is_some_and(|rest| rest.len() >= 8))
+            .any(|prefix| part.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.len() >= 8))
     };
     let parts = value.split(|found: char| {
         found.is_whitespace()
