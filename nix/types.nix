@@ -1,4 +1,4 @@
-# The types of values in the configuration of metamcp, with the limits of the program.
+# The types and rules of values that do not follow from the options of a key alone.
 { lib }:
 let
   inherit (lib) types;
@@ -22,6 +22,9 @@ let
     else
       builtins.fromJSON (builtins.elemAt parts 0) * factor.${builtins.elemAt parts 1};
 
+  # The rule of the program for server names.
+  names = (builtins.fromJSON (builtins.readFile ./schema.json)).properties.servers.propertyNames;
+
   matching =
     description: pattern:
     types.strMatching pattern
@@ -36,9 +39,10 @@ in
   # The rule for server names, as a predicate and in words.
   isName =
     name:
-    builtins.match "[A-Za-z0-9]([A-Za-z0-9_-]{0,38}[A-Za-z0-9])?" name != null
-    && !lib.hasInfix "__" name;
-  nameRule = "1 to 40 letters, digits, - and _, a letter or digit first and last, and no __";
+    builtins.match names.pattern name != null
+    && builtins.stringLength name <= names.maxLength
+    && !lib.hasInfix names.not.pattern name;
+  nameRule = "1 to ${toString names.maxLength} letters, digits, - and _, a letter or digit first and last, and no __";
 
   absolutePath = matching "absolute path, as a string" "/.*";
   httpUrl = matching "URL that starts with http://" "http://.+";
