@@ -132,31 +132,36 @@ struct RestartWarnings;
 
 impl Reconfigure for RestartWarnings {
     fn reconfigure(&self, change: &ConfigChange) {
-        let (old, new) = (&*change.old, &*change.new);
-        // Without `..`: a new section does not compile until it is named here. A reload applies
-        // those that need no restart, by a part or at each use.
-        let Config {
-            listen,
-            catalog,
-            service: _,
-            pool: _,
-            breaker: _,
-            tools: _,
-            search: _,
-            tasks: _,
-            provision: _,
-            servers: _,
-        } = new;
-        if (listen.http, &listen.control) != (old.listen.http, &old.listen.control) {
-            tracing::warn!("the new addresses take effect at the next restart");
-        }
-        if listen.session_key != old.listen.session_key {
-            tracing::warn!("the new key for session ids takes effect at the next restart");
-        }
-        if catalog.cache != old.catalog.cache {
-            tracing::warn!("the new directory for cached lists takes effect at the next restart");
+        for subject in awaiting_restart(&change.old, &change.new) {
+            tracing::warn!("the new {subject} at the next restart");
         }
     }
+}
+
+/// Returns the changes that only a restart applies.
+fn awaiting_restart(old: &Config, new: &Config) -> impl Iterator<Item = &'static str> {
+    // Without `..`: a new section does not compile until it is named here. A reload applies those
+    // that need no restart, by a part or at each use.
+    let Config {
+        listen,
+        catalog,
+        service: _,
+        pool: _,
+        breaker: _,
+        tools: _,
+        search: _,
+        tasks: _,
+        provision: _,
+        servers: _,
+    } = new;
+    let before = &old.listen;
+    let changes = [
+        ((listen.http, &listen.control) != (before.http, &before.control), "addresses take effect"),
+        (listen.control_group != before.control_group, "group of the control socket takes effect"),
+        (listen.session_key != before.session_key, "key for session ids takes effect"),
+        (catalog.cache != old.catalog.cache, "directory for cached lists takes effect"),
+    ];
+    changes.into_iter().filter_map(|(is_changed, subject)| is_changed.then_some(subject))
 }
 
 /// The log line about the servers that a reload changed.
@@ -189,4 +194,41 @@ fn check_file(path: &Path) -> Result<(), LoadError> {
     }
     let text = format!("it is not a regular file of at most {} bytes", defaults::CONFIG_BYTES_MAX);
     Err(failed(io::Error::new(io::ErrorKind::InvalidInput, text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::config::{load::parsed, schema::schema};
+
+    /// Adds the paths of the keys below `schema` that only a restart applies.
+    fn collect(schema: &Value, path: &str, found: &mut Vec<String>) {
+        if schema["x-reload"] == "restart" {
+            found.push(path.to_owned());
+        }
+        for (name, key) in schema["properties"].as_object().into_iter().flatten() {
+            collect(key, format!("{path}.{name}").trim_start_matches('.'), found);
+        }
+    }
+
+    #[test]
+    fn a_reload_warns_of_each_key_that_only_a_restart_applies() {
+        let mut keys = Vec::new();
+        collect(&schema(), "", &mut keys);
+        assert!(keys.len() >= 5, "{keys:?}");
+        let old = parsed("");
+        for key in keys {
+            let value = match key.as_str() {
+                "listen.http" => "127.0.0.1:1",
+                "listen.session_key" => "credential:key",
+                "listen.control_group" => "operators",
+                _ => "/elsewhere",
+            };
+            let new = parsed(&format!("{key} = \"{value}\"\n"));
+            assert_eq!(awaiting_restart(&old, &new).count(), 1, "{key}");
+        }
+        assert_eq!(awaiting_restart(&old, &old).count(), 0);
+    }
 }

@@ -27,7 +27,14 @@ fn sessions(mode: SessionMode, key: u8) -> Arc<SessionRegistry> {
 }
 
 fn config(session: SessionConfig) -> Config {
-    Config { listen: ListenConfig { session, ..ListenConfig::default() }, ..Config::default() }
+    let SessionConfig { mode, key, timeout } = session;
+    let listen = ListenConfig {
+        session: mode,
+        session_key: key,
+        session_timeout: timeout,
+        ..ListenConfig::default()
+    };
+    Config { listen, ..Config::default() }
 }
 
 fn open(sessions: &SessionRegistry) -> Arc<Session> {
