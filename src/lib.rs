@@ -59,6 +59,7 @@
 //! | link | the transport below a connection: stdio or HTTP |
 //! | mux | the table that maps ids on a connection to waiting requests |
 //! | notice | a notification that belongs to no request, such as `list_changed` |
+//! | outage | the time in which a server has no connection, although one is wanted or was lost |
 //! | outbox | the buffered notices of one session |
 //! | owner | the client that a connection belongs to, where it is not shared |
 //! | permit | the right to have one connection, request or stream; dropping it returns it |

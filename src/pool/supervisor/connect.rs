@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 
 use tokio::time::Instant;
 
-use super::{ConnectionClaim, ServerContext, Supervisor, SupervisorState};
+use super::{ConnectAttempt, ConnectionClaim, ServerContext, Supervisor};
 use crate::{
     capacity_holder::Holder,
     config::defaults,
@@ -38,6 +38,20 @@ pub(super) enum ConnectRefusal {
     Closing,
 }
 
+/// The facts about earlier connections.
+#[derive(Debug, Default)]
+pub(super) struct ConnectionHistory {
+    /// A connection existed before.
+    pub(super) was_connected: bool,
+    /// The fingerprint of the last connection's tools.
+    tools: Option<u64>,
+    /// Clients got an answer without this unavailable server.
+    pub(super) is_omitted: bool,
+    pub(super) last_error: Option<String>,
+    /// The last lines that the last child wrote to standard error, for operators.
+    pub(super) error_lines: Vec<String>,
+}
+
 impl Supervisor {
     /// Starts to connect unless there is a connection or an attempt already.
     pub(in crate::pool) fn start_connecting(self: &Arc<Self>) {
@@ -54,9 +68,10 @@ impl Supervisor {
             Some(Ok(Arc::new(NewConnection { connection, _held: Some(claim) })))
         };
         self.dials.join(self.context.dialer.tasks(), ready, || async move {
-            supervisor.state().dialled_since = Some(Instant::now());
+            let attempt = ConnectAttempt { since: Instant::now(), waits_for: None };
+            supervisor.state().attempt = Some(attempt);
             let outcome = supervisor.dial().await;
-            supervisor.state().dialled_since = None;
+            supervisor.state().attempt = None;
             outcome
         })
     }
@@ -78,15 +93,15 @@ impl Supervisor {
         let ServerContext { name, declared, dialer, .. } = &self.context;
         tracing::debug!(mcp_server = %name, generation, attempt, "connecting to server `{name}`");
         let absent = |error: &ConnectError| {
-            self.state().last_error = Some(chain(error));
+            self.state().history.last_error = Some(chain(error));
             self.is_absent.send_replace(true);
         };
         let window = {
-            let mut state = self.state();
-            let down_since = *state.down_since.get_or_insert_with(Instant::now);
+            let state = self.state();
+            let down_since = state.life.outage().map_or_else(Instant::now, |outage| outage.since);
             ReconnectWindow {
                 ends: down_since + defaults::ABSENCE_TIMEOUT,
-                was_connected: state.was_connected,
+                was_connected: state.history.was_connected,
                 on_absence: &absent,
             }
         };
@@ -124,11 +139,8 @@ impl Supervisor {
         if state.permits.is_empty() {
             return Ok(false);
         }
-        state.closed_idle_lists = None;
-        if state.life.state() == LifecycleState::Closed {
-            state.life = ConnectionLifecycle::default();
-        }
-        self.transition(&mut state, ConnectionLifecycle::dial);
+        state.life.renew();
+        self.transition(&mut state, |life| life.dial(Instant::now()));
         Ok(true)
     }
 
@@ -138,26 +150,15 @@ impl Supervisor {
         let mut state = self.state();
         if was_absent {
             // The server was late, and no connection was lost.
-            state.last_error = None;
+            state.history.last_error = None;
         }
+        let has_failed = state.life.outage().is_some_and(|outage| outage.has_failed);
         let is_closing = state.is_closing;
         if !is_closing {
-            self.transition(&mut state, ConnectionLifecycle::connected);
+            self.transition(&mut state, |life| life.connected(generation));
         }
-        state.generation = generation;
-        state.down_since = None;
-        state.n_reconnects_failed = 0;
-        // Clients that know other lists must read them again. An upstream's lists are known. A
-        // restarted child may have changed, unless metamcp itself closed it.
-        let tools = connection.tools_fingerprint();
-        let is_again = std::mem::replace(&mut state.was_connected, true);
-        let has_changed = match (state.tools, tools) {
-            (Some(before), Some(now)) => before != now,
-            _ => is_again && state.has_failed_since,
-        };
-        state.has_failed_since = false;
-        state.tools = tools.or(state.tools);
-        if std::mem::take(&mut state.is_missed) || has_changed {
+        state.reconnects.n_failed = 0;
+        if state.history.note_connection(connection.tools_fingerprint(), has_failed) {
             connection.announce_lists_changed();
         }
         self.desired().connected(generation);
@@ -196,10 +197,9 @@ impl Supervisor {
                     mcp_server = %name, error = text, %hint,
                     "connection failed: {text}. {hint}"
                 );
-                self.transition(&mut state, ConnectionLifecycle::fail);
+                self.transition(&mut state, |life| life.fail(Instant::now()));
             }
-            state.has_failed_since = true;
-            state.last_error = Some(text);
+            state.history.last_error = Some(text);
             self.schedule_reconnect(&mut state);
             std::mem::take(&mut state.permits)
         };
@@ -213,7 +213,7 @@ impl Supervisor {
         let since = Instant::now();
         connection.wait_until_gone().await;
         if since.elapsed() >= defaults::STABLE_AFTER {
-            self.state().backoff = None;
+            self.state().reconnects.backoff = None;
         }
         self.note_lost(&connection);
         // Running requests may finish within the longest request timeout. Then the link closes.
@@ -222,19 +222,14 @@ impl Supervisor {
         let permits = {
             let mut state = self.state();
             // The exit status of a process is known only now.
-            state.note_end(&connection);
+            state.history.note_end(&connection);
             if !self.is_current(&connection) {
                 return;
             }
             self.live.store(None);
-            match state.life.state() {
-                // The next attempt uses them.
-                LifecycleState::Connecting => Vec::new(),
-                LifecycleState::Idle
-                | LifecycleState::Active
-                | LifecycleState::Failed
-                | LifecycleState::Closed => std::mem::take(&mut state.permits),
-            }
+            // The next attempt uses them.
+            let is_connecting = matches!(state.life, ConnectionLifecycle::Connecting { .. });
+            if is_connecting { Vec::new() } else { std::mem::take(&mut state.permits) }
         };
         drop(permits);
     }
@@ -249,26 +244,14 @@ impl Supervisor {
         if !self.is_current(connection) {
             return;
         }
-        match state.life.state() {
-            LifecycleState::Active => {
-                self.transition(&mut state, ConnectionLifecycle::fail);
-            }
-            // Unanswered pings count as a failed use of the connection.
-            LifecycleState::Idle
-                if matches!(connection.reason(), Some(RequestFailure::Unresponsive)) =>
-            {
-                self.transition(&mut state, ConnectionLifecycle::lease);
-                self.transition(&mut state, ConnectionLifecycle::fail);
-            }
-            LifecycleState::Idle => {
-                self.transition(&mut state, ConnectionLifecycle::close);
-            }
-            LifecycleState::Connecting | LifecycleState::Failed | LifecycleState::Closed => return,
+        if !matches!(state.life.state(), LifecycleState::Idle | LifecycleState::Active) {
+            return;
         }
-        state.note_end(connection);
+        // Unanswered pings count as a failed use of the connection.
+        let is_fault = matches!(connection.reason(), Some(RequestFailure::Unresponsive));
+        self.transition(&mut state, |life| life.lose(is_fault, Instant::now()));
+        state.history.note_end(connection);
         self.context.losses.fetch_add(1, Ordering::Relaxed);
-        state.has_failed_since = true;
-        state.down_since.get_or_insert_with(Instant::now);
         self.schedule_reconnect(&mut state);
     }
 
@@ -278,7 +261,22 @@ impl Supervisor {
     }
 }
 
-impl SupervisorState {
+impl ConnectionHistory {
+    /// Records a new connection with the fingerprint `tools`, after a failure or not. Returns
+    /// whether clients must read the lists again.
+    ///
+    /// An upstream's tools are known. A restarted child may have changed, unless metamcp itself
+    /// closed it.
+    fn note_connection(&mut self, tools: Option<u64>, has_failed: bool) -> bool {
+        let is_again = std::mem::replace(&mut self.was_connected, true);
+        let has_changed = match (self.tools, tools) {
+            (Some(before), Some(now)) => before != now,
+            _ => is_again && has_failed,
+        };
+        self.tools = tools.or(self.tools);
+        std::mem::take(&mut self.is_omitted) || has_changed
+    }
+
     /// Records why a connection has ended, if that is known.
     fn note_end(&mut self, connection: &Connection) {
         self.error_lines = connection.error_lines();

@@ -13,7 +13,7 @@ use crate::{
     connection::{Connection, ConnectionOwner},
     pool::{
         admission::{ConnectionPermit, Evictable},
-        connection_lifecycle::{ConnectionLifecycle, LifecycleState},
+        connection_lifecycle::ConnectionLifecycle,
         error::SlotError,
     },
 };
@@ -39,8 +39,10 @@ impl Supervisor {
     fn claim_of(self: &Arc<Self>, connection: &Connection) -> Option<ConnectionClaim> {
         let generation = connection.generation();
         let mut state = self.state();
-        let is_there = matches!(state.life.state(), LifecycleState::Idle | LifecycleState::Active);
-        if !is_there || state.generation != generation {
+        let is_there = matches!(state.life,
+            ConnectionLifecycle::Active { generation: there, .. }
+            | ConnectionLifecycle::Idle { generation: there, .. } if there == generation);
+        if !is_there {
             return None;
         }
         self.transition(&mut state, ConnectionLifecycle::lease)?;
@@ -115,7 +117,7 @@ impl Supervisor {
 
     /// Returns the error if the attempt lacks a permit.
     fn shortage(&self) -> Option<SlotError> {
-        let waits_for = self.state().waits_for?;
+        let waits_for = self.state().attempt.as_ref()?.waits_for?;
         let server = self.name().clone();
         let (pool, own) = (&self.context.admission, &self.context.server_admission);
         Some(match (waits_for, own) {
@@ -134,10 +136,10 @@ impl Supervisor {
             let this: Weak<dyn Evictable> = Arc::<Self>::downgrade(self);
             let mut permits = Vec::new();
             if let Some(own) = &self.context.server_admission {
-                self.set_waits_for(PermitSource::Server);
+                self.set_waits_for(Some(PermitSource::Server));
                 permits.push(own.acquire(holder, Weak::clone(&this)).await);
             }
-            self.set_waits_for(PermitSource::Pool);
+            self.set_waits_for(Some(PermitSource::Pool));
             permits.push(self.context.admission.acquire(holder, this).await);
             permits
         };
@@ -147,12 +149,14 @@ impl Supervisor {
             () = self.closing.cancelled() => None,
             () = self.wait_until_abandoned() => None,
         };
-        self.state().waits_for = None;
+        self.set_waits_for(None);
         taken
     }
 
-    fn set_waits_for(&self, source: PermitSource) {
-        self.state().waits_for = Some(source);
+    fn set_waits_for(&self, source: Option<PermitSource>) {
+        if let Some(attempt) = &mut self.state().attempt {
+            attempt.waits_for = source;
+        }
         self.queued.notify_waiters();
     }
 
@@ -198,11 +202,12 @@ impl Drop for ConnectionClaim {
         let is_last = {
             let mut state = self.supervisor.state();
             // The connection may have gone meanwhile, and there may be a new one.
-            if state.generation != self.generation || state.life.state() != LifecycleState::Active {
+            let is_active = matches!(state.life,
+                ConnectionLifecycle::Active { generation, .. } if generation == self.generation);
+            if !is_active {
                 return;
             }
-            state.used = Some(now);
-            self.supervisor.transition(&mut state, ConnectionLifecycle::release) == Some(true)
+            self.supervisor.transition(&mut state, |life| life.release(now)) == Some(true)
         };
         if is_last {
             self.supervisor.became_idle(now);

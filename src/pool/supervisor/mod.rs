@@ -10,6 +10,8 @@
 //!                                   wait for its outcome, all ten
 //! ```
 //!
+//! [`connection_lifecycle`](super::connection_lifecycle) has the states of the connection.
+//!
 //! A client that leaves does not cancel the attempt for the others. An attempt without waiters does
 //! not wait for a permit.
 
@@ -33,7 +35,6 @@ use super::{
     idle_connections::{EvictionCost, IdleConnection, IdleLimit},
 };
 use crate::{
-    backoff::Backoff,
     capacity_holder::Holder,
     config::{LifecycleConfig, ServerConfig, defaults},
     connection::{Connection, ConnectionOwner, Dialer, ListRevisions},
@@ -46,8 +47,9 @@ mod lease_queue;
 mod reconcile;
 mod reconnect;
 
-use connect::ConnectOutcome;
+use connect::{ConnectOutcome, ConnectionHistory};
 pub(super) use lease_queue::ConnectionClaim;
+use reconnect::Reconnects;
 
 /// The context that all supervisors of one server share.
 #[derive(Clone, Debug)]
@@ -94,43 +96,29 @@ pub(super) struct Supervisor {
     closing: CancellationToken,
 }
 
+/// The state of a supervised connection, and what outlives every state.
 #[derive(Debug, Default)]
 struct SupervisorState {
     life: ConnectionLifecycle,
-    /// The generation of the connection whose leases are counted.
-    generation: u64,
-    /// The permits. Returned when the connection is down.
+    /// The current attempt. It is not *connecting* while it waits for a permit.
+    attempt: Option<ConnectAttempt>,
+    /// The permits, from the attempt to the end of the process: longer than *active* and *idle*.
     permits: Vec<ConnectionPermit>,
-    waits_for: Option<PermitSource>,
     /// The client that the permits count for. A shared connection has none.
     holder: Option<Holder>,
     /// The number of requests that wait for a connection.
     n_waiting_requests: usize,
-    /// The end of the last use of the connection.
-    used: Option<Instant>,
-    /// The lists of the last connection, if that was closed because it was idle.
-    closed_idle_lists: Option<Arc<ListRevisions>>,
-    last_error: Option<String>,
-    /// The last lines that the last child wrote to standard error, for operators.
-    error_lines: Vec<String>,
-    is_reconnecting: bool,
-    /// The number of consecutive failures of background reconnects.
-    n_reconnects_failed: u32,
+    reconnects: Reconnects,
+    history: ConnectionHistory,
+    /// The supervisor connects no more.
     is_closing: bool,
-    /// The pause before the next background reconnect.
-    backoff: Option<Backoff>,
-    /// The start of the time without a connection, although one was wanted or had been lost.
-    down_since: Option<Instant>,
-    /// The start of the current attempt, including its wait for a permit.
-    dialled_since: Option<Instant>,
-    /// A connection existed before.
-    was_connected: bool,
-    /// An attempt failed, or the connection ended by itself, since the last connection was made.
-    has_failed_since: bool,
-    /// The fingerprint of the last connection's tools.
-    tools: Option<u64>,
-    /// Clients got an answer without this unavailable server.
-    is_missed: bool,
+}
+
+/// A connection attempt, including its wait for permits.
+#[derive(Debug)]
+struct ConnectAttempt {
+    since: Instant,
+    waits_for: Option<PermitSource>,
 }
 
 /// The source of the permit that an attempt waits for.
@@ -191,7 +179,7 @@ impl Supervisor {
     /// Returns whether the connection with these lists was closed because it was idle, and has not
     /// been replaced since.
     pub(super) fn was_closed_idle(&self, lists: &Arc<ListRevisions>) -> bool {
-        self.state().closed_idle_lists.as_ref().is_some_and(|closed| Arc::ptr_eq(closed, lists))
+        self.state().life.closed_idle_lists().is_some_and(|closed| Arc::ptr_eq(closed, lists))
     }
 
     /// Lets running requests finish for at most `drain_timeout`, then closes the connection. Not
@@ -216,19 +204,19 @@ impl Supervisor {
         let mut state = self.state();
         match self.live() {
             Some(connection) => connection.announce_lists_changed(),
-            None => state.is_missed = true,
+            None => state.history.is_omitted = true,
         }
     }
 
     /// Returns how long the current attempt has been in progress, if there is one.
     pub(super) fn connecting_for(&self) -> Option<Duration> {
-        self.state().dialled_since.map(|since| since.elapsed())
+        self.state().attempt.as_ref().map(|attempt| attempt.since.elapsed())
     }
 
     /// Returns whether the first attempt is in progress, with no failure yet.
     pub(super) fn is_first_connecting(&self) -> bool {
         let state = self.state();
-        state.dialled_since.is_some() && !state.was_connected && !*self.is_absent.borrow()
+        state.attempt.is_some() && !state.history.was_connected && !*self.is_absent.borrow()
     }
 
     /// Returns the status.
@@ -237,9 +225,9 @@ impl Supervisor {
         let state = self.state();
         SupervisorStatus {
             state: state.life.state(),
-            is_closed_idle: state.closed_idle_lists.is_some(),
-            last_error: state.last_error.clone(),
-            is_waiting: state.waits_for.is_some(),
+            is_closed_idle: state.life.closed_idle_lists().is_some(),
+            last_error: state.history.last_error.clone(),
+            is_waiting: state.attempt.as_ref().is_some_and(|attempt| attempt.waits_for.is_some()),
             connection,
         }
     }
@@ -248,7 +236,7 @@ impl Supervisor {
     pub(super) fn error_lines(&self) -> Vec<String> {
         // Held until both are read: a connection becomes the last one under this lock.
         let state = self.state();
-        let mut lines = state.error_lines.clone();
+        let mut lines = state.history.error_lines.clone();
         if let Some(connection) = self.live.load_full() {
             lines.extend(connection.error_lines());
         }
@@ -300,8 +288,8 @@ impl Supervisor {
     fn note_unwatched(&self) {
         let now = Instant::now();
         let mut state = self.state();
-        if state.life.state() == LifecycleState::Idle {
-            state.used = Some(now);
+        if let ConnectionLifecycle::Idle { since, .. } = &mut state.life {
+            *since = now;
             drop(state);
             self.became_idle(now);
         }
@@ -319,10 +307,7 @@ impl Supervisor {
 impl Evictable for Supervisor {
     fn idle(&self) -> Option<IdleConnection<()>> {
         let connection = self.live()?;
-        let since = {
-            let state = self.state();
-            state.used.filter(|_| state.life.state() == LifecycleState::Idle)
-        }?;
+        let ConnectionLifecycle::Idle { since, .. } = self.state().life else { return None };
         let cost = match () {
             () if !connection.is_idle() => EvictionCost::Work,
             () if matches!(self.owner, ConnectionOwner::Owned(_)) || self.is_watched() => {
@@ -343,12 +328,13 @@ impl Evictable for Supervisor {
         let Some(connection) = self.live() else { return false };
         let permits = {
             let mut state = self.state();
-            let is_idle = state.life.state() == LifecycleState::Idle;
-            if !is_idle || state.generation != connection.generation() {
+            let is_idle = matches!(state.life,
+                ConnectionLifecycle::Idle { generation, .. } if generation == connection.generation());
+            if !is_idle {
                 return false;
             }
-            self.transition(&mut state, ConnectionLifecycle::close);
-            state.closed_idle_lists = Some(Arc::clone(connection.lists()));
+            let lists = Arc::clone(connection.lists());
+            self.transition(&mut state, |life| life.close_idle(lists));
             std::mem::take(&mut state.permits)
         };
         if is_awaited {

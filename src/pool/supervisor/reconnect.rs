@@ -17,12 +17,31 @@ use crate::{
     pool::{breaker_gate::BreakerOpen, error::SlotError},
 };
 
+/// The background reconnects of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Reconnects {
+    /// A task reconnects.
+    is_running: bool,
+    /// The number of consecutive failures.
+    pub(super) n_failed: u32,
+    /// The pause before the next attempt, unless it is the first one.
+    pub(super) backoff: Option<Backoff>,
+}
+
+impl Reconnects {
+    /// Returns the pause before the next attempt.
+    fn pause(&mut self) -> Duration {
+        let backoff = self.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE));
+        backoff.pause(fastrand::f64())
+    }
+}
+
 impl Supervisor {
     /// Schedules a background reconnect if the server should be connected.
     pub(super) fn schedule_reconnect(self: &Arc<Self>, state: &mut SupervisorState) {
-        let has_attempts = !self.is_at_max_reconnects(state.n_reconnects_failed);
-        if self.is_desired() && !state.is_reconnecting && !state.is_closing && has_attempts {
-            state.is_reconnecting = true;
+        let has_attempts = !self.is_at_max_reconnects(state.reconnects.n_failed);
+        if self.is_desired() && !state.reconnects.is_running && !state.is_closing && has_attempts {
+            state.reconnects.is_running = true;
             let reconnect = Arc::clone(self).reconnect();
             let closing = self.closing.clone();
             self.context.dialer.tasks().spawn(closing.run_until_cancelled_owned(reconnect));
@@ -44,11 +63,12 @@ impl Supervisor {
     /// is no longer desired.
     async fn reconnect(self: Arc<Self>) {
         loop {
-            time::sleep(self.pause()).await;
+            let pause = self.state().reconnects.pause();
+            time::sleep(pause).await;
             {
                 let mut state = self.state();
                 if !self.is_desired() {
-                    state.is_reconnecting = false;
+                    state.reconnects.is_running = false;
                     return;
                 }
             }
@@ -56,13 +76,13 @@ impl Supervisor {
             // Decided under the lock, so that an end at this moment is not missed.
             let mut state = self.state();
             if matches!(outcome, Err(SlotError::Closing(_))) || self.live().is_some() {
-                state.is_reconnecting = false;
+                state.reconnects.is_running = false;
                 return;
             }
-            state.n_reconnects_failed = state.n_reconnects_failed.saturating_add(1);
-            if self.is_at_max_reconnects(state.n_reconnects_failed) {
-                state.is_reconnecting = false;
-                let (name, n_attempts) = (self.name(), state.n_reconnects_failed);
+            state.reconnects.n_failed = state.reconnects.n_failed.saturating_add(1);
+            if self.is_at_max_reconnects(state.reconnects.n_failed) {
+                state.reconnects.is_running = false;
+                let (name, n_attempts) = (self.name(), state.reconnects.n_failed);
                 tracing::warn!(
                     mcp_server = %name, n_attempts,
                     "server `{name}` is not reconnected before the next request: {n_attempts} attempts failed"
@@ -96,12 +116,5 @@ impl Supervisor {
             }
         }
         outcome
-    }
-
-    /// Returns the pause before the next background reconnect.
-    fn pause(&self) -> Duration {
-        let mut state = self.state();
-        let backoff = state.backoff.get_or_insert_with(|| Backoff::new(defaults::RECONNECT_PAUSE));
-        backoff.pause(fastrand::f64())
     }
 }
