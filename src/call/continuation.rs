@@ -2,18 +2,28 @@
 //!
 //! A tool of metamcp may call several servers in sequence. For the client, these calls are one
 //! exchange: it cancels them together, and gets their notifications.
+//!
+//! ```text
+//!            ╭──── another request ────┬──────────╮
+//!            ▼                         │          │
+//!  start ─▶ waiting ──▶ outcome ───────┤          │
+//!                         │            ├──▶ answer or error, after the notices
+//!                         ╰──▶ computing ── failed ──▶ over
+//! ```
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
-use super::{
-    CallError, EraAdapter, Exchange, Stage, answer_reservation::out_of_memory, retry::RetryBudget,
-};
+use futures_util::future::BoxFuture;
+
+use super::{Attempts, CallError};
 use crate::{
-    compute_pool::StopFlag,
-    config::defaults::INLINE_BYTES_MAX,
-    connection::{CallEvent, SideMessage},
+    compute_pool::{ComputeError, ComputePool, StopFlag},
+    config::defaults,
+    connection::{CallEvent, RequestFailure, SideMessage},
+    memory_budget::{MemoryExhausted, MemoryReservation},
     pool::ServerSlot,
     protocol::{Message, payloads::method},
+    server_name::ServerName,
 };
 
 /// The logic that decides what follows the outcome of a request.
@@ -67,67 +77,152 @@ pub enum NextAction {
     Compute,
 }
 
-impl Exchange {
-    /// Returns the outcome for the client, or `None` if another step comes first.
-    pub(super) fn resolve_outcome(
+/// A continuation, with the notifications and the memory of its exchange.
+pub(super) struct ContinuationDriver {
+    stage: Stage,
+    /// The pool for long computations.
+    compute_pool: ComputePool,
+    /// The notifications to send to the client before anything else, and an answer after them.
+    events: VecDeque<CallEvent>,
+    /// The memory for the answers in progress.
+    pub(super) memory: MemoryReservation,
+    /// The size of the answers that the continuation may keep: those of the steps of a chain.
+    n_kept: usize,
+}
+
+/// The stage of a continuation.
+enum Stage {
+    /// It waits for the outcome of a request.
+    Waiting(Box<dyn CallContinuation>),
+    /// It processes an outcome outside the event loops.
+    Computing(BoxFuture<'static, Computed>),
+    /// Nothing follows.
+    Over,
+}
+
+/// The result of a computation, with its continuation and memory.
+type Computed =
+    Result<(MemoryReservation, Box<dyn CallContinuation>, AttemptOutcome), ComputeError>;
+
+impl ContinuationDriver {
+    /// Starts `continuation` before the request of `attempts` is sent.
+    pub(super) fn new(
+        mut continuation: Box<dyn CallContinuation>,
+        compute_pool: ComputePool,
+        attempts: &Attempts,
+    ) -> Self {
+        Self {
+            events: continuation.start().into_iter().map(notification).collect(),
+            stage: Stage::Waiting(continuation),
+            compute_pool,
+            memory: MemoryReservation::of(Some(attempts.holder.account)),
+            n_kept: 0,
+        }
+    }
+
+    /// Returns the next event for the client, or `None` if the outcome of a request comes first.
+    /// Waits for a computation. Cancel safe: the next call continues.
+    pub(super) async fn next(
+        &mut self,
+        attempts: &mut Attempts,
+    ) -> Option<Result<CallEvent, CallError>> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(Ok(event));
+            }
+            let Stage::Computing(computing) = &mut self.stage else { return None };
+            let computed = computing.await;
+            self.stage = Stage::Over;
+            let outcome = match computed {
+                Ok((memory, continuation, attempt)) => {
+                    (self.memory, self.stage) = (memory, Stage::Waiting(continuation));
+                    self.apply(attempt, attempts)
+                }
+                Err(source) => {
+                    let server = attempts.slot.name().clone();
+                    Some(Err(CallError::NotComputed { server, source }))
+                }
+            };
+            if let Some(outcome) = outcome {
+                return Some(outcome.map(CallEvent::Answer));
+            }
+        }
+    }
+
+    /// Processes the outcome of a request. Returns the outcome for the client, or `None` if another
+    /// step comes first.
+    pub(super) fn resolve(
         &mut self,
         outcome: Result<Message, CallError>,
+        attempts: &mut Attempts,
     ) -> Option<Result<Message, CallError>> {
-        let Some(continuation) = &mut self.continuation else { return Some(outcome) };
+        let Some(mut continuation) = self.take_waiting() else { return Some(outcome) };
         let length = outcome.as_ref().map_or(0, |answer| answer.bytes().len());
-        if length > INLINE_BYTES_MAX {
-            self.compute(length, |continuation, room, stop| {
+        if length > defaults::INLINE_BYTES_MAX {
+            self.compute(continuation, length, attempts, |continuation, room, stop| {
                 // The continuation gets the error instead of the answer.
                 continuation.on_outcome(room.and(outcome), stop)
             });
             return None;
         }
-        let attempt = continuation.on_outcome(outcome, &StopFlag::default());
-        self.apply(attempt)
+        let room = self.make_room(length, attempts.slot.name());
+        let attempt = continuation.on_outcome(room.and(outcome), &StopFlag::default());
+        self.stage = Stage::Waiting(continuation);
+        self.apply(attempt, attempts)
     }
 
     /// Takes the action of the continuation. Returns the outcome for the client, or `None` if
     /// another step comes first.
-    fn apply(&mut self, attempt: AttemptOutcome) -> Option<Result<Message, CallError>> {
+    fn apply(
+        &mut self,
+        attempt: AttemptOutcome,
+        attempts: &mut Attempts,
+    ) -> Option<Result<Message, CallError>> {
         let AttemptOutcome { notices, action } = attempt;
-        self.notices.extend(notices);
+        self.events.extend(notices.into_iter().map(notification));
         match action {
-            NextAction::Answer(answer) if !self.notices.is_empty() => {
-                self.stage = Stage::Concluded(answer);
+            NextAction::Answer(answer) if !self.events.is_empty() => {
+                self.events.push_back(CallEvent::Answer(answer));
             }
             NextAction::Answer(answer) => return Some(Ok(answer)),
             NextAction::Error(error) => return Some(Err(error)),
-            NextAction::Request(slot, request) => self.begin(slot, request),
+            NextAction::Request(slot, request) => attempts.begin(slot, request),
             NextAction::Compute => {
-                self.compute(0, |continuation, _, stop| continuation.resume(stop));
+                let continuation = self.take_waiting()?;
+                let work = |rest: &mut dyn CallContinuation, _, stop: &_| rest.resume(stop);
+                self.compute(continuation, 0, attempts, work);
             }
         }
         None
     }
 
-    /// Runs the continuation on an answer of `length` bytes outside the event loops, once there is
-    /// memory for it. [`Self::wait_for_computation`] waits for the result.
+    fn take_waiting(&mut self) -> Option<Box<dyn CallContinuation>> {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Waiting(continuation) => Some(continuation),
+            Stage::Computing(_) | Stage::Over => None,
+        }
+    }
+
+    /// Runs `continuation` on an answer of `length` bytes outside the event loops, once there is
+    /// memory for it. [`Self::next`] waits for the result.
     fn compute(
         &mut self,
+        mut continuation: Box<dyn CallContinuation>,
         length: usize,
+        attempts: &Attempts,
         work: impl FnOnce(&mut dyn CallContinuation, Result<(), CallError>, &StopFlag) -> AttemptOutcome
         + Send
         + 'static,
     ) {
-        let (Some(mut continuation), Some(pool)) =
-            (self.continuation.take(), self.compute_pool.clone())
-        else {
-            return;
-        };
-        let (holder, server) = (self.holder, self.slot.name().clone());
         let wanted = (length > 0).then(|| self.reservation_for(length));
-        let mut memory = std::mem::take(&mut self.memory);
+        let (holder, server) = (attempts.holder, attempts.slot.name().clone());
+        let (pool, mut memory) = (self.compute_pool.clone(), std::mem::take(&mut self.memory));
         self.stage = Stage::Computing(Box::pin(async move {
             let room = match wanted {
                 Some(wanted) => memory.wait_for(wanted, length).await,
                 None => Ok(()),
             };
-            let room = room.map_err(|exhausted| out_of_memory(server, exhausted));
+            let room = room.map_err(|exhausted| out_of_memory(&server, exhausted));
             let computing = pool.run_on_answer(holder, move |stop| {
                 let attempt = work(&mut *continuation, room, stop);
                 (continuation, attempt)
@@ -137,55 +232,43 @@ impl Exchange {
         }));
     }
 
-    /// Waits for the computation. Returns the outcome for the client, or `None` if another step
-    /// comes first. Cancel safe: the next call continues.
-    pub(super) async fn wait_for_computation(&mut self) -> Option<Result<Message, CallError>> {
-        let Stage::Computing(computing) = &mut self.stage else { return None };
-        let computed = computing.await;
-        self.stage = Stage::Over;
-        match computed {
-            Ok((memory, continuation, attempt)) => {
-                (self.memory, self.continuation) = (memory, Some(continuation));
-                self.apply(attempt)
-            }
-            Err(source) => {
-                let server = self.slot.name().clone();
-                Some(Err(CallError::NotComputed { server, source }))
-            }
+    /// Reserves memory to process an answer of `length` bytes, and to keep it. A large answer
+    /// reserves its memory when it is computed.
+    fn make_room(&mut self, length: usize, server: &ServerName) -> Result<(), CallError> {
+        if length < defaults::MEMORY_COUNTED_MIN {
+            return Ok(());
         }
+        let wanted = self.reservation_for(length);
+        self.memory.grow_to(wanted).map_err(|exhausted| out_of_memory(server, exhausted))
     }
 
-    /// Starts another request in place of the completed one. It has the same total time.
-    fn begin(&mut self, slot: Arc<ServerSlot>, request: Message) {
-        (self.slot, self.request) = (slot, request);
-        (self.adapter, self.retries) = (EraAdapter::default(), RetryBudget::default());
-        (self.has_begun, self.permit) = (false, None);
-        self.ends = tokio::time::Instant::now() + self.limits.total;
-        self.enter(self.limits);
+    /// Returns the memory needed to process an answer of `length` bytes. Counts it as kept.
+    fn reservation_for(&mut self, length: usize) -> usize {
+        self.memory.shrink_to(self.n_kept);
+        let wanted = self.n_kept + defaults::RESULT_WORK_FACTOR * length;
+        self.n_kept += length;
+        wanted
     }
 
     /// Returns whether `aside` is progress that the client does not get.
-    pub(super) fn is_suppressed_progress(&mut self, aside: &CallEvent) -> bool {
-        let Some(continuation) = &mut self.continuation else { return false };
+    pub(super) fn suppresses(&mut self, aside: &CallEvent) -> bool {
+        let Stage::Waiting(continuation) = &mut self.stage else { return false };
         let CallEvent::Message(SideMessage::Notification(notice)) = aside else { return false };
         notice.method() == Some(method::PROGRESS) && !continuation.forwards_progress(notice)
     }
 
-    /// Returns the answer that was deferred until the client got its notifications.
-    pub(super) fn take_deferred_answer(&mut self) -> Option<Message> {
-        if !matches!(self.stage, Stage::Concluded(_)) {
-            return None;
-        }
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        let Stage::Concluded(answer) = stage else { return None };
-        Some(answer)
+    /// Returns whether no other request can follow.
+    pub(super) fn is_last(&self) -> bool {
+        matches!(&self.stage, Stage::Waiting(continuation) if !continuation.may_continue())
     }
+}
 
-    /// Returns whether the request can be held until its client sends another one. Requests that
-    /// may lead to others cannot.
-    pub fn can_be_held(&self) -> bool {
-        self.continuation.as_ref().is_none_or(|continuation| !continuation.may_continue())
-    }
+fn notification(notice: Message) -> CallEvent {
+    CallEvent::Message(SideMessage::Notification(notice))
+}
+
+pub(super) fn out_of_memory(server: &ServerName, exhausted: MemoryExhausted) -> CallError {
+    CallError::Failed { server: server.clone(), source: RequestFailure::NoMemory(exhausted) }
 }
 
 #[cfg(test)]
@@ -196,8 +279,8 @@ mod tests {
 
     use super::*;
     use crate::{
+        call::Exchange,
         capacity_holder::Holder,
-        compute_pool::ComputePool,
         config::Config,
         connection::{
             ConnectionLimits,

@@ -7,48 +7,63 @@ use std::{borrow::Cow, time::Duration};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{CallError, Connected, Exchange, InputExchange, InputRefusal, Stage};
+use super::InputRefusal;
 use crate::{
     backoff::Backoff,
     config::defaults,
-    connection::{Connection, ConnectionLimits, RequestFailure},
+    connection::Connection,
     era::{
         self, ClientEra, InputRequired, TaskRequest, TaskSupport, TaskTurn, TranslatedResult,
         TranslationError,
     },
-    pool::{ConnectionLease, ServerSlot},
+    pool::ServerSlot,
     protocol::{
         Era, Message,
         jsonrpc::MessagePart,
         payloads::{ServerProfile, method},
         task,
     },
-    server_name::ServerName,
 };
 
 /// The state of an exchange between two eras.
 pub(super) struct EraAdapter {
-    /// The request with the answers to the server's questions, or the next step of a task request.
-    /// Boxed, like `task`, because most exchanges have neither.
-    retry: Option<Box<Message>>,
-    /// The task request, if the request is about a task.
-    task: Option<Box<TaskRequest>>,
+    pub(super) client: ClientEra,
+    outgoing: OutgoingRequest,
     /// The support for tasks, once it is known.
     support: TaskSupport,
     /// The client can find its tasks again.
     pub(super) carries_tasks: bool,
     /// A capability that the server needs and its client has not declared.
-    undeclared: Option<&'static str>,
+    pub(super) undeclared: Option<&'static str>,
     /// The number of rounds of questions to the client.
     n_rounds: u32,
     poll: Backoff,
 }
 
-impl Default for EraAdapter {
-    fn default() -> Self {
+/// The message to the server. Boxed where it is not the client's own, because few exchanges have one.
+enum OutgoingRequest {
+    /// The client's request.
+    Original,
+    /// The request with the answers to the server's questions.
+    Answered(Box<Message>),
+    /// A request about a task, with its next step.
+    TaskStep(Box<(TaskRequest, Message)>),
+}
+
+/// The server's answer for the client.
+pub(super) enum AdaptedAnswer {
+    /// The answer in the client's era.
+    Final(Message),
+    /// Questions to the client. Without any, the server is asked again after the pause.
+    Input(InputRequired, Duration),
+}
+
+impl EraAdapter {
+    /// Returns the adapter for a request of `client`.
+    pub(super) fn new(client: ClientEra) -> Self {
         Self {
-            retry: None,
-            task: None,
+            client,
+            outgoing: OutgoingRequest::Original,
             support: TaskSupport::Forbidden,
             carries_tasks: false,
             undeclared: None,
@@ -56,10 +71,8 @@ impl Default for EraAdapter {
             poll: Backoff::new(defaults::INPUT_POLL),
         }
     }
-}
 
-impl EraAdapter {
-    /// Returns the next message to the server for a `request` of `client`.
+    /// Returns the next message to the server for `request`.
     ///
     /// # Errors
     ///
@@ -67,12 +80,11 @@ impl EraAdapter {
     pub(super) fn outgoing<'a>(
         &'a mut self,
         request: &'a Message,
-        client: &ClientEra,
         slot: &ServerSlot,
         connection: &Connection,
     ) -> Result<Cow<'a, Message>, TranslationError> {
         let server = connection.era();
-        if let Some(era) = client.era().filter(|era| *era != server) {
+        if let Some(era) = self.client.era().filter(|era| *era != server) {
             self.support = match connection.profile() {
                 Some(profile) if self.carries_tasks && profile.has_tasks() => {
                     let requires_task = |tool: String| slot.hints().requires_task(&tool);
@@ -84,191 +96,139 @@ impl EraAdapter {
                 Some(_) | None => TaskSupport::Forbidden,
             };
             let asked = request.method().unwrap_or_default();
+            let is_started = matches!(self.outgoing, OutgoingRequest::TaskStep(_));
             if asked.starts_with(task::PREFIX)
                 && self.support != TaskSupport::Forbidden
-                && self.task.is_none()
+                && !is_started
             {
-                let about_task = TaskRequest::of(request, era);
                 let feature = asked.to_owned();
-                let task =
-                    about_task.ok_or(TranslationError::NoCounterpart { feature, client: era })?;
-                let step = self.task.insert(Box::new(task)).step(request, &[]);
-                self.retry = Some(Box::new(step));
+                let mut about_task = TaskRequest::of(request, era)
+                    .ok_or(TranslationError::NoCounterpart { feature, client: era })?;
+                let step = about_task.step(request, &[]);
+                self.outgoing = OutgoingRequest::TaskStep(Box::new((about_task, step)));
             }
         } else {
             // The server may have spoken another era when the request was sent before.
-            (self.retry, self.task, self.support) = (None, None, TaskSupport::Forbidden);
+            (self.outgoing, self.support) = (OutgoingRequest::Original, TaskSupport::Forbidden);
         }
-        era::request(self.retry.as_deref().unwrap_or(request), client, server, self.support)
+        let message = match &self.outgoing {
+            OutgoingRequest::Original => request,
+            OutgoingRequest::Answered(message) => message,
+            OutgoingRequest::TaskStep(task) => &task.1,
+        };
+        era::request(message, &self.client, server, self.support)
     }
-}
 
-/// Returns the error of a request that has exceeded its total time.
-pub(super) fn timed_out(server: &ServerName, limits: ConnectionLimits) -> CallError {
-    let source = RequestFailure::Timeout { after: limits.total };
-    CallError::Failed { server: server.clone(), source }
-}
+    /// Puts the client's answers to the server's questions into the next message for `request`.
+    pub(super) fn answer(
+        &mut self,
+        request: &Message,
+        responses: &[(String, String)],
+        state: Option<&str>,
+    ) {
+        if let OutgoingRequest::TaskStep(task) = &mut self.outgoing {
+            task.1 = task.0.step(request, responses);
+        } else {
+            let retry = era::retry(request, responses, state);
+            self.outgoing = OutgoingRequest::Answered(Box::new(retry));
+        }
+    }
 
-impl Exchange {
-    /// Translates the answer to the client's era. Returns `None` if the client must answer a
-    /// question first.
-    pub(super) fn translated(&mut self, answer: Message) -> Result<Option<Message>, CallError> {
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        let Stage::Connected(Connected { call, lease }) = stage else { return Ok(Some(answer)) };
-        // The request has its answer, so that there is nothing to cancel.
-        drop(call);
-        let connection = &lease.connection;
-        let method = self.request.method().unwrap_or_default();
-        if let Some(capability) = self.adapter.undeclared
+    /// Translates a server's `answer` to the client's era, or returns its questions.
+    ///
+    /// # Errors
+    ///
+    /// [`InputRefusal`] if the client cannot be asked.
+    pub(super) fn incoming(
+        &mut self,
+        answer: Message,
+        request: &Message,
+        slot: &ServerSlot,
+        connection: &Connection,
+    ) -> Result<AdaptedAnswer, InputRefusal> {
+        if let Some(capability) = self.undeclared
             && answer.part(MessagePart::Error).is_some()
         {
-            return Err(self.unanswered(InputRefusal::Undeclared { capability }));
+            return Err(InputRefusal::Undeclared { capability });
         }
         let info =
             || connection.profile().and_then(ServerProfile::server_info).map(Value::to_string);
-        if let Some(task) = &mut self.adapter.task {
-            return match task.advance(&answer, info().as_deref()) {
-                TaskTurn::Answer(answer) => Ok(Some(answer)),
+        if let OutgoingRequest::TaskStep(task) = &mut self.outgoing {
+            return match task.0.advance(&answer, info().as_deref()) {
+                TaskTurn::Answer(answer) => Ok(AdaptedAnswer::Final(answer)),
                 TaskTurn::Next { questions, pause } => {
                     if !questions.questions.is_empty() {
                         self.count_round()?;
                     }
-                    self.request_input(questions, pause, lease).map(|()| None)
+                    Ok(AdaptedAnswer::Input(questions, pause))
                 }
             };
         }
-        let support = self.adapter.support;
+        let (method, support) = (request.method().unwrap_or_default(), self.support);
         let translated = match (self.client.era(), connection.era()) {
-            (Some(Era::Legacy), Era::Modern) => match era::for_legacy(&answer, method, support) {
-                TranslatedResult::Final(answer) => TranslatedResult::Final(self.as_task(answer)),
-                other @ (TranslatedResult::Task(_) | TranslatedResult::Input(_)) => other,
-            },
+            (Some(Era::Legacy), Era::Modern) => era::for_legacy(&answer, method, support),
             (Some(Era::Modern), Era::Legacy) => {
                 era::for_modern(&answer, method, info().as_deref(), support)
             }
-            _ => TranslatedResult::Final(answer),
+            _ => return Ok(AdaptedAnswer::Final(answer)),
         };
         match translated {
-            TranslatedResult::Final(answer) | TranslatedResult::Task(answer) => Ok(Some(answer)),
-            TranslatedResult::Input(input) => self.forward_questions(input, lease),
+            TranslatedResult::Final(answer) if self.client.era() == Some(Era::Legacy) => {
+                Ok(AdaptedAnswer::Final(self.as_task(answer, request, slot)))
+            }
+            TranslatedResult::Final(answer) | TranslatedResult::Task(answer) => {
+                Ok(AdaptedAnswer::Final(answer))
+            }
+            TranslatedResult::Input(input) => self.questions(input, answer, request),
         }
     }
 
-    /// Forwards the server's questions to the client. Returns the answer that carries them, or
-    /// `None` if the client is asked before the answer.
-    fn forward_questions(
+    /// Returns the server's questions. A client of the modern era gets them as its answer.
+    fn questions(
         &mut self,
         input: InputRequired,
-        lease: ConnectionLease,
-    ) -> Result<Option<Message>, CallError> {
+        answer: Message,
+        request: &Message,
+    ) -> Result<AdaptedAnswer, InputRefusal> {
         if self.client.era() == Some(Era::Modern) {
             // A client gets only questions that it has declared support for.
             if !self.client.can_be_asked(&input) {
-                return Err(self.unanswered(InputRefusal::UrlNotDeclared));
+                return Err(InputRefusal::UrlNotDeclared);
             }
-            let answer = Message::response(self.client_id(), &input.to_result());
-            return Ok(Message::parse_own(answer).ok());
+            let id = request.part(MessagePart::Id).unwrap_or("null");
+            let questions = Message::parse_own(Message::response(id, &input.to_result()));
+            return Ok(AdaptedAnswer::Final(questions.unwrap_or(answer)));
         }
-        let method = self.request.method().unwrap_or_default();
+        let method = request.method().unwrap_or_default();
         if !method::MAY_NEED_INPUT.contains(&method) {
-            let method = method.to_owned();
-            return Err(self.unanswered(InputRefusal::NotAllowed { method }));
+            return Err(InputRefusal::NotAllowed { method: method.to_owned() });
         }
         let is_empty = input.questions.is_empty();
-        let pause =
-            if is_empty { self.adapter.poll.pause(fastrand::f64()) } else { Duration::ZERO };
+        let pause = if is_empty { self.poll.pause(fastrand::f64()) } else { Duration::ZERO };
         self.count_round()?;
-        self.request_input(input, pause, lease).map(|()| None)
+        Ok(AdaptedAnswer::Input(input, pause))
+    }
+
+    fn count_round(&mut self) -> Result<(), InputRefusal> {
+        let rounds = defaults::INPUT_ROUNDS_MAX;
+        self.n_rounds += 1;
+        if self.n_rounds > rounds {
+            return Err(InputRefusal::TooManyRounds { rounds });
+        }
+        Ok(())
     }
 
     /// Returns a modern server's final answer to a call, as a finished task if the client has asked
     /// for a task.
-    fn as_task(&self, answer: Message) -> Message {
-        let is_task = self.adapter.support != TaskSupport::Forbidden
-            && self.request.method() == Some(method::TOOLS_CALL)
-            && task::is_task_call(&self.request);
+    fn as_task(&self, answer: Message, request: &Message, slot: &ServerSlot) -> Message {
+        let is_task = self.support != TaskSupport::Forbidden
+            && request.method() == Some(method::TOOLS_CALL)
+            && task::is_task_call(request);
         let Some(result) = answer.part(MessagePart::Result).filter(|_| is_task) else {
             return answer;
         };
-        let ttl = task::ttl_of(&self.request).map(Duration::from_millis);
-        let task = self.slot.finished().keep(result.to_owned(), ttl, Instant::now()).task;
+        let ttl = task::ttl_of(request).map(Duration::from_millis);
+        let task = slot.finished().keep(result.to_owned(), ttl, Instant::now()).task;
         answer.with(MessagePart::Result, &format!(r#"{{"task":{task}}}"#))
-    }
-
-    pub(super) fn unanswered(&self, source: InputRefusal) -> CallError {
-        CallError::Unanswered { server: self.slot.name().clone(), source }
-    }
-
-    /// Records a capability that the server needs and the modern-era client has not declared. If
-    /// the server fails, the error names it. Source: MCP 2026-07-28, "Base Protocol", `_meta`.
-    pub fn note_missing_capability(&mut self, capability: Option<&'static str>) {
-        self.adapter.undeclared = self.adapter.undeclared.or(capability);
-    }
-
-    fn count_round(&mut self) -> Result<(), CallError> {
-        let rounds = defaults::INPUT_ROUNDS_MAX;
-        self.adapter.n_rounds += 1;
-        if self.adapter.n_rounds > rounds {
-            return Err(self.unanswered(InputRefusal::TooManyRounds { rounds }));
-        }
-        Ok(())
-    }
-
-    /// Asks the client the server's questions. Without questions, asks the server again after a
-    /// `pause`.
-    fn request_input(
-        &mut self,
-        input: InputRequired,
-        pause: Duration,
-        lease: ConnectionLease,
-    ) -> Result<(), CallError> {
-        let left = self.time_left();
-        if left.is_zero() {
-            return Err(timed_out(self.slot.name(), self.limits));
-        }
-        let exchange = InputExchange::new(input, &lease.connection, pause.min(left));
-        self.stage = Stage::AwaitingInput(Box::new(exchange), lease);
-        Ok(())
-    }
-
-    /// Sends the request again with the client's answers.
-    pub(super) fn resend(&mut self) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Over);
-        let Stage::AwaitingInput(input, lease) = stage else { return };
-        let (responses, state) = input.answers();
-        let retry = match &mut self.adapter.task {
-            Some(task) => task.step(&self.request, responses),
-            None => era::retry(&self.request, responses, state),
-        };
-        self.adapter.retry = Some(Box::new(retry));
-        // The client's time to answer does not count against the server. Polling does.
-        if !responses.is_empty() {
-            self.ends += input.elapsed();
-        }
-        // The messages that the client got stay valid if the request is sent twice.
-        self.has_begun = false;
-        self.stage = Stage::Connected(Connected { call: None, lease });
-    }
-
-    /// Pauses the request until [`Exchange::resume`], while its client answers a question.
-    pub fn pause(&self) {
-        if let Stage::Connected(Connected { call: Some(call), .. }) = &self.stage {
-            call.pause();
-        }
-    }
-
-    /// Continues after a `pause` as the client's request `retry`, which has the answer to the
-    /// server's question.
-    pub fn resume(&mut self, retry: Message, pause: Duration) {
-        self.request = retry;
-        self.ends += pause;
-        if let Stage::Connected(Connected { call: Some(call), .. }) = &mut self.stage {
-            call.resume(pause);
-        }
-    }
-
-    /// Returns the digest that identifies a repetition of this request.
-    pub fn digest(&self) -> [u8; 32] {
-        era::digest(&self.request)
     }
 }

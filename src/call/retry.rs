@@ -12,6 +12,7 @@
 
 use std::time::Duration;
 
+use super::CallError;
 use crate::config::{RetryPolicy, defaults};
 
 /// The class of a request's failure.
@@ -27,6 +28,21 @@ pub(super) enum FailureClass {
     Unknown,
     /// Another attempt is useless.
     Final,
+}
+
+impl FailureClass {
+    /// Returns the class of `error`. `is_repeatable` returns whether the request can be sent again
+    /// although it may have been executed.
+    pub(super) fn of(error: &CallError, is_repeatable: impl FnOnce() -> bool) -> Self {
+        match error.failure() {
+            None if error.may_reconnect() => Self::Dial,
+            None => Self::Final,
+            Some(failure) if failure.is_replayable() => Self::Unexecuted,
+            Some(failure) if failure.is_interruption() && is_repeatable() => Self::Repeatable,
+            Some(failure) if failure.fault().counts() => Self::Unknown,
+            Some(_) => Self::Final,
+        }
+    }
 }
 
 /// The kind of retry.

@@ -1,0 +1,380 @@
+//! The attempts to get an answer to one request: connect, send, and retry if that is provably safe.
+//!
+//! ```text
+//!  enter ─┬─ the breaker is open ──▶ tripped ──▶ over
+//!         │
+//!         ├─ no connection ──▶ connecting ── failed ──▶ a retry, or over
+//!         │                     │     ▲
+//!         │              leased ▼     ╰ retry ────╮
+//!         ╰─ a connection ──▶ leased ── sent ──▶ running ── answer, or error ──▶ over
+//!                               ▲                 │
+//!                               │                 ▼ questions
+//!                               ╰─ answered ── awaiting input ── refused ──▶ over
+//! ```
+//!
+//! A retry connects again, or takes a connection that another client has made meanwhile.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use tokio::time::{self, Instant};
+
+use super::{
+    CallError, InputExchange, InputRefusal, InputStep,
+    connect_only::{self, RequestConnection},
+    era_adapter::{AdaptedAnswer, EraAdapter},
+    retry::{self, FailureClass, RetryBudget, RetryKind},
+};
+use crate::{
+    capacity_holder::Holder,
+    connection::{
+        CallEvent, ConnectionLimits, PendingRequest, RequestFailure, SessionOwner, SideMessage,
+    },
+    era::ClientEra,
+    error_report::chain,
+    pool::{BreakerOpen, ConnectionLease, GatePass, ServerSlot},
+    protocol::{Message, jsonrpc::MessagePart, payloads::method},
+};
+
+/// The attempts of one request, over as many connections as needed.
+pub(super) struct Attempts {
+    pub(super) slot: Arc<ServerSlot>,
+    owner: Option<SessionOwner>,
+    /// The holder that the request counts for.
+    pub(super) holder: Holder,
+    pub(super) request: Message,
+    pub(super) adapter: EraAdapter,
+    limits: ConnectionLimits,
+    ends: Instant,
+    stage: Stage,
+    /// The breaker's pass, until the final outcome is reported: once, regardless of retries.
+    permit: Option<GatePass>,
+    /// No connection to the server had been lost when the request came.
+    is_fresh: bool,
+    pub(super) retries: RetryBudget,
+    /// The client has got a message before the answer, and would get it twice after a retry.
+    has_begun: bool,
+}
+
+/// The stage of the current attempt.
+enum Stage {
+    /// The breaker is open.
+    Tripped(BreakerOpen),
+    /// The connection attempt is stored here, so that a cancelled wait can continue.
+    Connecting(BoxFuture<'static, RequestConnection>),
+    /// There is a connection, and the request must be sent.
+    Leased(ConnectionLease),
+    /// The request is on its way. The call is first, so that none runs on a returned connection.
+    Running { call: PendingRequest, lease: ConnectionLease },
+    /// The client must answer the server's questions first.
+    AwaitingInput(Box<InputExchange>, ConnectionLease),
+    /// Nothing follows: there is an answer or an error, or the client has cancelled the request.
+    Over,
+}
+
+impl Attempts {
+    /// Prepares the first attempt. [`Attempts::next`] makes it.
+    pub(super) fn new(
+        slot: Arc<ServerSlot>,
+        owner: Option<SessionOwner>,
+        client: ClientEra,
+        holder: Holder,
+        request: Message,
+        limits: ConnectionLimits,
+    ) -> Self {
+        let mut attempts = Self {
+            slot,
+            owner,
+            holder,
+            request,
+            adapter: EraAdapter::new(client),
+            limits,
+            // One limit for the connection attempt, the request and its retries together.
+            ends: Instant::now() + limits.total,
+            stage: Stage::Over,
+            permit: None,
+            is_fresh: false,
+            retries: RetryBudget::default(),
+            has_begun: false,
+        };
+        attempts.enter(limits);
+        attempts
+    }
+
+    /// Starts another request in place of the completed one. It has the same total time.
+    pub(super) fn begin(&mut self, slot: Arc<ServerSlot>, request: Message) {
+        let client = std::mem::replace(&mut self.adapter.client, ClientEra::Metamcp);
+        *self = Self::new(slot, self.owner.take(), client, self.holder, request, self.limits);
+    }
+
+    /// Requests a connection, if the breaker admits the request.
+    fn enter(&mut self, limits: ConnectionLimits) {
+        self.is_fresh = self.slot.n_lost() == 0;
+        match self.slot.gate().admit(self.holder) {
+            Ok(permit) => {
+                self.permit = Some(permit);
+                self.stage = self.connecting(Duration::ZERO, limits);
+            }
+            Err(tripped) => self.stage = Stage::Tripped(tripped),
+        }
+    }
+
+    /// Returns the first stage of an attempt. A shared connection may be available at once.
+    /// Otherwise the wait starts after a `pause`.
+    fn connecting(&self, pause: Duration, limits: ConnectionLimits) -> Stage {
+        if pause.is_zero()
+            && let Some(lease) = self.slot.ready(self.owner.as_ref())
+        {
+            return Stage::Leased(lease);
+        }
+        let (slot, owner, holder) = (Arc::clone(&self.slot), self.owner.clone(), self.holder);
+        Stage::Connecting(Box::pin(async move {
+            time::sleep(pause).await;
+            connect_only::lease(&slot, holder, owner.as_ref(), limits).await
+        }))
+    }
+
+    /// Returns the next event: a message, or the server's answer, which [`Attempts::adapt`]
+    /// translates. Cancel safe: the next call continues.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] after the last attempt. Nothing follows it.
+    pub(super) async fn next(&mut self) -> Result<CallEvent, CallError> {
+        loop {
+            let error = match &mut self.stage {
+                Stage::Tripped(BreakerOpen { retry_in }) => {
+                    CallError::Tripped { server: self.slot.name().clone(), retry_in: *retry_in }
+                }
+                Stage::Connecting(connecting) => {
+                    let RequestConnection { leased, n_starts } = connecting.await;
+                    self.retries.started(n_starts);
+                    match leased {
+                        Ok(lease) => {
+                            self.stage = Stage::Leased(lease);
+                            continue;
+                        }
+                        Err(error) => error,
+                    }
+                }
+                Stage::Leased(_) => match self.send().await {
+                    Ok(()) => continue,
+                    Err(error) => error,
+                },
+                Stage::Running { call, .. } => match call.next().await {
+                    Ok(event) => {
+                        self.note(&event);
+                        return Ok(event);
+                    }
+                    Err(source) => self.failed(source),
+                },
+                Stage::AwaitingInput(input, _) => match input.next().await {
+                    Ok(InputStep::Ask(question)) => {
+                        self.has_begun = true;
+                        return Ok(CallEvent::Message(SideMessage::Question(*question)));
+                    }
+                    Ok(InputStep::Done) => {
+                        self.resend();
+                        continue;
+                    }
+                    Err(source) => self.unanswered(source),
+                },
+                Stage::Over => return std::future::pending().await,
+            };
+            self.recover(error)?;
+        }
+    }
+
+    /// Sends the request on its connection.
+    async fn send(&mut self) -> Result<(), CallError> {
+        let Stage::Leased(lease) = &self.stage else { return Ok(()) };
+        let limits = self.limits_left();
+        if limits.total.is_zero() {
+            return Err(self.timed_out());
+        }
+        let (holder, server, connection) = (self.holder, self.slot.name(), &lease.connection);
+        let is_internal = matches!(self.adapter.client, ClientEra::Metamcp);
+        let request = self
+            .adapter
+            .outgoing(&self.request, &self.slot, connection)
+            .map_err(|source| CallError::Untranslatable { server: server.clone(), source })?;
+        let sent = match is_internal {
+            true => connection.call_internal(holder, &request, limits).await,
+            false => connection.call(holder, &request, limits).await,
+        };
+        let call = sent.map_err(|source| self.failed(source))?;
+        if let Stage::Leased(lease) = self.take_stage() {
+            self.stage = Stage::Running { call, lease };
+        }
+        Ok(())
+    }
+
+    /// Records an event of the server. Its answer is a success for the breaker.
+    fn note(&mut self, event: &CallEvent) {
+        self.has_begun |= matches!(event, CallEvent::Message(_));
+        let CallEvent::Answer(answer) = event else { return };
+        if self.request.method() == Some(method::TOOLS_LIST)
+            && let Some(page) = answer.part(MessagePart::Result)
+        {
+            self.slot.hints().learn(page, self.request.part(MessagePart::Cursor).is_none());
+        }
+        if let Some(permit) = self.permit.take() {
+            permit.succeeded();
+        }
+    }
+
+    /// Translates the server's answer to the client's era. Returns `None` if the client must answer
+    /// a question first, or the server has not finished: [`Attempts::next`] continues.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if the client cannot be asked, or the time is over. Nothing follows it.
+    pub(super) fn adapt(&mut self, answer: Message) -> Result<Option<Message>, CallError> {
+        let Stage::Running { call, lease } = self.take_stage() else { return Ok(Some(answer)) };
+        // The request has its answer, so that there is nothing to cancel.
+        drop(call);
+        let (request, connection) = (&self.request, &lease.connection);
+        match self.adapter.incoming(answer, request, &self.slot, connection) {
+            Ok(AdaptedAnswer::Final(answer)) => Ok(Some(answer)),
+            Ok(AdaptedAnswer::Input(input, pause)) => {
+                let left = self.limits_left().total;
+                if left.is_zero() {
+                    return Err(self.timed_out());
+                }
+                let input = InputExchange::new(input, connection, pause.min(left));
+                self.stage = Stage::AwaitingInput(Box::new(input), lease);
+                Ok(None)
+            }
+            Err(source) => Err(self.unanswered(source)),
+        }
+    }
+
+    /// Sends the request again with the client's answers.
+    fn resend(&mut self) {
+        let Stage::AwaitingInput(input, lease) = self.take_stage() else { return };
+        let (responses, state) = input.answers();
+        self.adapter.answer(&self.request, responses, state);
+        // The client's time to answer does not count against the server. Polling does.
+        if !responses.is_empty() {
+            self.ends += input.elapsed();
+        }
+        // The messages that the client got stay valid if the request is sent twice.
+        self.has_begun = false;
+        self.stage = Stage::Leased(lease);
+    }
+
+    /// Prepares another attempt after a failure, or returns the error after the last one.
+    fn recover(&mut self, error: CallError) -> Result<(), CallError> {
+        // The part of an answer that the client has seen cannot be withdrawn.
+        let class = match self.has_begun || self.limits_left().total.is_zero() {
+            true => FailureClass::Final,
+            false => FailureClass::of(&error, || self.is_repeatable()),
+        };
+        let is_unexecuted =
+            matches!(error, CallError::NotConnected { .. }) || class == FailureClass::Unexecuted;
+        if let Some(successor) = self.slot.successor().filter(|_| is_unexecuted).cloned() {
+            let name = self.slot.name();
+            tracing::debug!(mcp_server = %name, "request continues on the reloaded server `{name}`");
+            // The old server's outcome says nothing about the new one.
+            self.permit = None;
+            self.slot = successor;
+            self.enter(self.limits_left());
+            return Ok(());
+        }
+        let again = retry::decide(self.slot.declared().retry, class, self.is_fresh);
+        let Some(stage) = again.and_then(|again| self.try_again(again)) else {
+            let incident = error.incident(self.slot.attempts(), self.generation());
+            if let Some(permit) = self.permit.take() {
+                permit.failed(error.fault(), incident, &error);
+            }
+            self.stage = Stage::Over;
+            return Err(error);
+        };
+        let reason = chain(&error);
+        tracing::info!(mcp_server = %self.slot.name(), reason, "request sent again: {reason}");
+        self.stage = stage;
+        Ok(())
+    }
+
+    /// Returns whether a request that may have been executed can be sent again: it only reads, or
+    /// its tool declares that a second call has no further effect.
+    fn is_repeatable(&self) -> bool {
+        match self.request.method().unwrap_or_default() {
+            method::TOOLS_CALL => self.request.string(MessagePart::Name).is_some_and(|tool| {
+                // The list that clients got last, or else the one that was read on connecting.
+                self.slot.hints().is_repeatable(&tool).unwrap_or_else(|| {
+                    self.lease().is_some_and(|lease| lease.connection.is_repeatable(&tool))
+                })
+            }),
+            asked => method::READ_ONLY.contains(&asked),
+        }
+    }
+
+    /// Returns the first stage of another attempt, if the budget allows one.
+    fn try_again(&mut self, again: RetryKind) -> Option<Stage> {
+        let pause = self.retries.take(again)?;
+        if self.retries.may_start() {
+            return Some(self.connecting(pause, self.limits_left()));
+        }
+        // No start is left for this request, but another client may have started the server.
+        self.slot.ready(self.owner.as_ref()).map(Stage::Leased)
+    }
+
+    fn take_stage(&mut self) -> Stage {
+        std::mem::replace(&mut self.stage, Stage::Over)
+    }
+
+    /// Returns the limits for the rest of the request.
+    fn limits_left(&self) -> ConnectionLimits {
+        let total = self.ends.saturating_duration_since(Instant::now());
+        ConnectionLimits { total, ..self.limits }
+    }
+
+    fn failed(&self, source: RequestFailure) -> CallError {
+        CallError::Failed { server: self.slot.name().clone(), source }
+    }
+
+    fn timed_out(&self) -> CallError {
+        self.failed(RequestFailure::Timeout { after: self.limits.total })
+    }
+
+    fn unanswered(&self, source: InputRefusal) -> CallError {
+        CallError::Unanswered { server: self.slot.name().clone(), source }
+    }
+
+    fn lease(&self) -> Option<&ConnectionLease> {
+        match &self.stage {
+            Stage::Leased(lease)
+            | Stage::Running { lease, .. }
+            | Stage::AwaitingInput(_, lease) => Some(lease),
+            Stage::Tripped(_) | Stage::Connecting(_) | Stage::Over => None,
+        }
+    }
+
+    /// Returns the generation of the request's connection, if it is on one.
+    pub(super) fn generation(&self) -> Option<u64> {
+        self.lease().map(|lease| lease.connection.generation())
+    }
+
+    /// Returns the request that the server works on.
+    pub(super) fn running(&self) -> Option<&PendingRequest> {
+        if let Stage::Running { call, .. } = &self.stage { Some(call) } else { None }
+    }
+
+    /// Continues after a `pause` as the client's request `retry`.
+    pub(super) fn resume(&mut self, retry: Message, pause: Duration) {
+        self.request = retry;
+        self.ends += pause;
+        if let Stage::Running { call, .. } = &mut self.stage {
+            call.resume(pause);
+        }
+    }
+
+    /// Cancels the request because the client does not want the answer. Nothing follows.
+    pub(super) fn cancel(&mut self) {
+        self.permit = None;
+        if let Stage::Running { call, .. } = self.take_stage() {
+            call.cancel();
+        }
+    }
+}
