@@ -116,7 +116,8 @@
 //! | [`session`] | the state of clients between requests |
 //! | [`catalog`] | the lists of all servers, also without a connection |
 //! | [`provision`] | servers that start when a client asks for what they do |
-//! | [`meta`] | the meta-tools: definitions, arguments, checks, errors |
+//! | [`tool`] | the tools of servers: ids, resolution, search, checked arguments, errors for models |
+//! | [`meta`] | the meta-tools: definitions, arguments, execution, replies |
 //! | [`view`] | the views: merged, one server, meta-tools |
 //! | [`status`] | the state of the service, for systemd, probes and operators |
 //! | [`typegen`] | TypeScript declarations of tools |
@@ -203,6 +204,7 @@ pub mod systemd;
 pub mod task;
 pub mod telemetry;
 pub mod tls;
+pub mod tool;
 pub mod typegen;
 pub mod unsent_messages;
 pub mod view;

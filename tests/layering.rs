@@ -110,8 +110,14 @@ fn a_planted_violation_is_found() {
 }
 
 /// The pure modules; their files need not contain the word.
-const PURE: [&str; 5] =
-    ["src/protocol/", "src/meta/", "src/search/", "src/server_name.rs", "src/fault_class.rs"];
+const PURE: [&str; 6] = [
+    "src/protocol/",
+    "src/meta/",
+    "src/search/",
+    "src/tool/",
+    "src/server_name.rs",
+    "src/fault_class.rs",
+];
 
 /// Returns whether a file's module page calls it pure.
 fn calls_itself_pure(text: &str) -> bool {

@@ -13,12 +13,6 @@ use crate::{
     capacity_holder::Holder,
     compute_pool::StopFlag,
     config::defaults,
-    meta::{
-        ArgumentVerdict, FieldSelection, RequestedTool,
-        describe::{collapsed, common_depth, part_of},
-        result_document::with_note,
-        warnings,
-    },
     protocol::{
         ObjectMembers, RpcError,
         list_page::{ListItem, ListKind},
@@ -27,6 +21,12 @@ use crate::{
     redact,
     search::{RankingStrategy, SearchPattern},
     server_name::ServerName,
+    tool::{
+        ArgumentVerdict, FieldSelection, RequestedTool,
+        schema_collapse::{collapsed, common_depth},
+        schema_path::part_of,
+        warnings, with_note,
+    },
     view::{FindQuery, ResolvedTool, Views, operator},
 };
 

@@ -15,13 +15,11 @@ pub use error::ArgumentError;
 use field_reader::FieldReader;
 pub use keyword_arguments::{BackendKind, DetailLevel};
 
-use super::{
-    chain::ChainIncludes,
-    definitions::MetaTool,
-    field_selection::FieldSelection,
-    tool_id::{RequestedTool, ToolId},
+use super::{chain::ChainIncludes, definitions::MetaTool};
+use crate::{
+    config::defaults,
+    tool::{FieldSelection, RequestedTool, ToolId},
 };
-use crate::config::defaults;
 
 /// The arguments of a meta-tool.
 #[derive(Clone, Debug, PartialEq)]

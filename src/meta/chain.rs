@@ -12,15 +12,17 @@ use serde_json::{Value, json};
 
 use super::{
     arguments::StepArguments,
-    backend::backend_of,
-    call_outcome::ToolOutcome,
+    call_outcome::{ToolOutcome, backend_of},
     definitions::MetaTool,
-    error::{ErrorCode, ErrorObject},
     progress::ProgressReport,
     result_document,
-    tool_id::{RequestedTool, ToolId},
 };
-use crate::{config::defaults, protocol::ObjectMembers, redact};
+use crate::{
+    config::defaults,
+    protocol::ObjectMembers,
+    redact,
+    tool::{ErrorCode, ErrorObject, RequestedTool, ToolId, text_block},
+};
 
 /// The argument for the result of the previous step.
 const PREVIOUS: &str = "previous";
@@ -55,7 +57,7 @@ impl TooManySteps {
     pub fn to_error(self) -> ErrorObject {
         let remedy = "Run the first steps, then the others in another chain.";
         ErrorObject::new(ErrorCode::ValidationInput, self.to_string(), remedy)
-            .during(MetaTool::RunChain)
+            .during(MetaTool::RunChain.name())
             .detail("reason", json!("too_many_steps"))
             .detail("limit", json!(self.steps_max))
     }
@@ -180,11 +182,11 @@ impl ToolChain {
         let error = self.failure().map(|cause| self.error(cause));
         let mut blocks = Vec::new();
         if let Some(error) = &error {
-            blocks.push(result_document::text_block(&error.text()));
+            blocks.push(text_block(&error.text()));
             structured.set("error", json!(error).to_string());
         }
         let structured = structured.to_string();
-        blocks.push(result_document::text_block(&structured));
+        blocks.push(text_block(&structured));
         let (content, is_error) = (blocks.join(","), error.is_some());
         format!(
             r#"{{"content":[{content}],"structuredContent":{structured},"isError":{is_error}}}"#
@@ -198,7 +200,7 @@ impl ToolChain {
         let (number, n_steps, text) = (index + 1, self.steps.len(), cause.text());
         let message = format!("step {number} of {n_steps}, `{tool_id}`, failed: {text}");
         let mut error = ErrorObject::new(ErrorCode::ChainStepFailed, message, "")
-            .during(MetaTool::RunChain)
+            .during(MetaTool::RunChain.name())
             .detail("cause_code", json!(cause.code));
         error.tool_id = Some(tool_id);
         error.step_index = Some(index);

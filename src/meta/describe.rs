@@ -8,28 +8,24 @@
 //! server wrote them.
 
 mod examples;
-mod schema_collapse;
-mod schema_path;
 
 use serde_json::{Map, Value, json};
 
 pub use examples::{ArgumentExample, examples};
-pub use schema_collapse::{collapsed, common_depth, fitted_schema};
-pub use schema_path::part_of;
 
-use super::{
-    arguments::DetailLevel,
-    call_warnings::{ToolWarning, warnings},
-    result_document,
-    tool_id::ToolId,
-};
+use super::arguments::DetailLevel;
 use crate::{
     config::defaults::{
         EXAMPLE_CHARS_MAX, EXAMPLE_VALUES_MAX, NOTES_CHARS_MAX, SCHEMA_SHOWN_BYTES_MAX,
-        SUMMARY_CHARS_MAX,
     },
     protocol::ObjectMembers,
     redact,
+    tool::{
+        ToolId, ToolWarning,
+        schema_collapse::fitted_schema,
+        summary::{cut, description, summary},
+        text_block, warnings,
+    },
 };
 
 /// A tool's definition and its id.
@@ -56,24 +52,14 @@ impl<'a> DescribedTool<'a> {
         serde_json::from_str(schema).unwrap_or_default()
     }
 
-    /// Returns the server's description of it, or else its title.
-    fn description(&self) -> String {
-        let description = self.members.string("description");
-        description
-            .filter(|text| !text.trim().is_empty())
-            .or_else(|| self.members.string("title"))
-            .or_else(|| self.annotations().string("title"))
-            .unwrap_or_default()
-    }
-
     /// Returns its description, shortened to one line.
     pub fn summary(&self) -> String {
-        summary(&self.description())
+        summary(&description(&self.members))
     }
 
     /// Returns its description, cut if it is very long.
     pub fn notes(&self) -> String {
-        cut(redact::sanitize(&self.description()).trim(), NOTES_CHARS_MAX)
+        cut(redact::sanitize(&description(&self.members)).trim(), NOTES_CHARS_MAX)
     }
 
     /// Returns the JSON text of its input schema, without the deep levels if it is too large.
@@ -211,30 +197,10 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-/// Returns a text, shortened to one line.
-pub fn summary(text: &str) -> String {
-    let text = redact::sanitize(text);
-    let words: Vec<&str> = text.split_whitespace().collect();
-    cut(&words.join(" "), SUMMARY_CHARS_MAX)
-}
-
-/// Returns the beginning of a text, with `…` if there is more.
-pub(super) fn cut(text: &str, chars_max: usize) -> String {
-    let Some((end, _)) = text.char_indices().nth(chars_max) else { return text.to_owned() };
-    let (end_short, _) = text.char_indices().nth(chars_max.saturating_sub(1)).unwrap_or((end, ' '));
-    let shown = &text[..end_short];
-    // Between words, unless that loses half of the text.
-    let shown = match shown.rfind(char::is_whitespace) {
-        Some(at) if at > end_short / 2 => shown[..at].trim_end(),
-        _ => shown,
-    };
-    format!("{shown}…")
-}
-
 /// Returns an answer with a structured value, JSON text, and the same value as text, as the MCP
 /// specification asks for.
 pub fn answer(structured: &str) -> String {
-    let block = result_document::text_block(structured);
+    let block = text_block(structured);
     format!(r#"{{"content":[{block}],"structuredContent":{structured},"isError":false}}"#)
 }
 

@@ -15,40 +15,26 @@
 //! drives it, and passes the time.
 
 pub mod arguments;
-pub mod backend;
 pub mod call_outcome;
-pub mod call_warnings;
 pub mod chain;
 pub mod cursor;
 pub mod definitions;
 pub mod describe;
-pub mod error;
-pub mod field_selection;
-mod json_digest;
-mod json_type;
 pub mod preview;
 pub mod progress;
 pub mod result_cache;
 pub mod result_document;
-pub mod tool_id;
-pub mod validation;
 
 pub use arguments::{ArgumentError, MetaArguments};
-pub use backend::backend_of;
 pub use call_outcome::ToolOutcome;
-pub use call_warnings::{ToolWarning, warnings};
 pub use chain::ToolChain;
 pub use cursor::{CursorError, CursorScope};
 pub use definitions::MetaTool;
 pub use describe::DescribedTool;
-pub use error::{ErrorCode, ErrorObject};
-pub use field_selection::FieldSelection;
 pub use preview::ResultPreview;
 pub use progress::{ProgressReport, ToolProgress};
 pub use result_cache::ResultCache;
 pub use result_document::ResultDocument;
-pub use tool_id::{RequestedTool, ToolId};
-pub use validation::{ArgumentVerdict, SchemaCache};
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,11 @@ use super::{
     chain::{ChainIncludes, StepResult},
     *,
 };
-use crate::{capacity_holder::Account, config::ToolSet};
+use crate::{
+    capacity_holder::Account,
+    config::ToolSet,
+    tool::{ArgumentVerdict, ErrorObject, RequestedTool, SchemaCache, ToolId},
+};
 
 fn id() -> ToolId {
     ToolId::new("git", "log")
@@ -56,7 +60,7 @@ fn errors_match_the_output_schemas_of_all_tools() {
             continue;
         }
         for error in &all {
-            assert_declared(*tool, &error.clone().about(&id()).during(*tool).to_result());
+            assert_declared(*tool, &error.clone().about(&id()).during(tool.name()).to_result());
         }
     }
 }

@@ -11,11 +11,11 @@ use crate::{
     config::defaults,
     connection::ConnectionLimits,
     era, memory_budget,
-    meta::{
+    protocol::{Message, ObjectMembers, list_page::ListItem},
+    tool::{
         ArgumentVerdict, ErrorObject, SchemaCache, ToolId,
         validation::{ArgumentProblem, UncheckedArguments},
     },
-    protocol::{Message, ObjectMembers, list_page::ListItem},
 };
 
 impl Views {

@@ -11,7 +11,7 @@ use crate::{
     capacity_holder::Holder,
     catalog::{CatalogSnapshot, KnownServer, UnreadServer},
     config::defaults,
-    meta::{ToolId, describe::DescribedTool},
+    meta::describe::DescribedTool,
     protocol::{RpcError, list_page::ListItem},
     redact,
     search::{
@@ -19,6 +19,7 @@ use crate::{
         ToolPosition,
     },
     server_name::ServerName,
+    tool::ToolId,
 };
 
 /// A search for tools.

@@ -21,7 +21,6 @@ use crate::{
     compute_pool::StopFlag,
     config::defaults,
     connection::{CallEvent, ConnectionLimits, SideMessage},
-    meta::{ArgumentVerdict, RequestedTool, ToolId},
     pool::ServerSlot,
     protocol::{
         Message, ObjectMembers, RpcError,
@@ -34,6 +33,7 @@ use crate::{
     server_name::ServerName,
     session::{ServerScope, Session},
     similar_names::{did_you_mean, nearest},
+    tool::{ArgumentVerdict, RequestedTool, ToolId},
 };
 
 /// An operator's tool call.

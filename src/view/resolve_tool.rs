@@ -6,11 +6,11 @@ use super::Views;
 use crate::{
     catalog::{CatalogSnapshot, KnownServer},
     connection::{ConnectionLimits, SessionOwner},
-    meta::{ErrorObject, RequestedTool, ToolId},
     pool::ServerSlot,
     protocol::list_page::{ListItem, ListKind},
     server_name::ServerName,
     similar_names::nearest,
+    tool::{ErrorObject, RequestedTool, ToolId},
 };
 
 /// The most names of servers in an error: a model reads no longer list.

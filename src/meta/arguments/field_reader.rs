@@ -7,10 +7,11 @@ use serde_json::value::RawValue;
 use super::error::ArgumentError;
 use crate::{
     config::defaults,
-    meta::{definitions::MetaTool, json_type::kind_of},
+    meta::definitions::MetaTool,
     protocol::{ObjectMembers, json_array::first_items},
     redact,
     similar_names::nearest,
+    tool::json_type::kind_of,
 };
 
 /// Names that models use instead of the fields of a tool, and that differ too much for a typo.

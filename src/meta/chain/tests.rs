@@ -28,7 +28,7 @@ fn value(tool: &str, value: &str) -> StepResult {
 }
 
 fn failure(tool: &str) -> StepResult {
-    let error = ErrorObject::of_tool("no such branch").during(MetaTool::RunChain);
+    let error = ErrorObject::of_tool("no such branch").during(MetaTool::RunChain.name());
     StepResult { outcome: ToolOutcome::Failed(Box::new(error)), ..value(tool, "") }
 }
 

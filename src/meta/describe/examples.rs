@@ -9,12 +9,11 @@ use std::cell::Cell;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::cut;
 use crate::config::defaults::{
     EXAMPLE_CHARS_MAX, EXAMPLE_DEPTH_MAX, EXAMPLE_KEYS_MAX, EXAMPLE_VALUES_MAX, EXAMPLES_MAX,
     HINT_CHARS_MAX, SUGGESTION_BYTES_MAX,
 };
-use crate::redact;
+use crate::{redact, tool::summary::cut};
 
 /// An example of arguments.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::capacity_holder::Account;
+use crate::{capacity_holder::Account, config::defaults::SUMMARY_CHARS_MAX};
 
 const DEFINITION: &str = r##"{"name":"log","title":"Log","description":"Shows the commits\nof a branch. Newest first.","inputSchema":{"type":"object","properties":{"branch":{"type":"string"},"limit":{"type":"integer","default":10,"minimum":1},"order":{"enum":["new","old"]},"paths":{"type":"array","items":{"type":"string"}},"author":{"$ref":"#/$defs/author"},"since":{"type":["string","null"]}},"required":["branch","author","paths"],"$defs":{"author":{"type":"object","properties":{"email":{"type":"string","examples":["a@b.c"]},"name":{"type":"string"}},"required":["email"]}}},"annotations":{"readOnlyHint":true,"openWorldHint":false},"x":1e400}"##;
 
@@ -81,11 +81,11 @@ fn examples_have_the_required_arguments_and_then_those_with_values() {
 #[test]
 fn an_example_fits_its_schema() {
     let log = described(DEFINITION);
-    let validators = crate::meta::validation::SchemaCache::default();
+    let validators = crate::tool::SchemaCache::default();
     for example in log.examples(5) {
         let verdict =
             validators.check(Account::Unknown, &log.schema(), &example.args.to_string(), None);
-        assert_eq!(verdict, crate::meta::validation::ArgumentVerdict::Fits, "{}", example.args);
+        assert_eq!(verdict, crate::tool::ArgumentVerdict::Fits, "{}", example.args);
     }
 }
 

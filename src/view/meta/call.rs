@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     meta::{
-        self, ErrorObject, RequestedTool, ToolProgress,
+        self, ToolProgress,
         arguments::{CallArguments, RunArguments},
     },
+    tool::{ErrorObject, RequestedTool},
     view::{RequestOutcome, Views, checked_call::inner_call, resolve_tool::ResolvedTool},
 };
 

@@ -17,12 +17,13 @@ use crate::{
     capacity_holder::Account,
     compute_pool::{ComputeError, StopFlag},
     meta::{
-        self, ErrorCode, ErrorObject, RequestedTool,
+        self,
         arguments::StepArguments,
         chain::{ChainIncludes, ChainStep, StepResult, ToolChain},
     },
     pool::ServerSlot,
     protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
+    tool::{ErrorCode, ErrorObject, RequestedTool},
     view::{
         RequestOutcome, Views,
         checked_call::{check_in_pool, inner_call, schema_of},

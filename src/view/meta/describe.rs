@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::{MetaCaller, MetaRefusal};
 use crate::{
-    meta::{ErrorObject, RequestedTool, arguments::DetailLevel, describe::DescribedTool},
+    meta::{arguments::DetailLevel, describe::DescribedTool},
     session::Session,
+    tool::{ErrorObject, RequestedTool},
     view::{RequestOutcome, Views, resolve_tool::ResolvedTool},
 };
 

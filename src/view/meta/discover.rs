@@ -8,12 +8,13 @@ use crate::{
     catalog::KnownServer,
     config::defaults,
     meta::{
-        CursorError, CursorScope, ErrorObject, ToolId,
+        CursorError, CursorScope,
         arguments::{DiscoverArguments, PageArguments},
-        describe::{DescribedTool, summary},
+        describe::DescribedTool,
     },
     protocol::{ObjectMembers, list_page::ListItem},
     redact,
+    tool::{ErrorObject, ToolId, summary::summary},
     view::{
         RequestOutcome, Views,
         find_tools::{FindQuery, FindResult, FoundTool},

@@ -14,12 +14,12 @@ use crate::{
     config::defaults,
     memory_budget::{self, ReclaimableMemory},
     meta::{
-        MetaTool, ToolId,
+        MetaTool,
         cursor::CursorError,
         preview::ResultPreview,
         result_cache::{ResultCache, ResultCacheLimits, TOKEN_BYTES},
-        validation::SchemaCache,
     },
+    tool::{ToolId, validation::SchemaCache},
 };
 
 /// The state of the meta-tools.

@@ -11,7 +11,7 @@ use crate::{
     config::{ToolSet, defaults},
     era,
     meta::{
-        ErrorObject, MetaTool, ToolId,
+        MetaTool,
         arguments::{BackendKind, MetaArguments},
         definitions,
     },
@@ -26,6 +26,7 @@ use crate::{
     provision, redact,
     server_name::ServerName,
     session::Session,
+    tool::{ErrorObject, ToolId},
 };
 
 mod call;

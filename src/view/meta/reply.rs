@@ -4,13 +4,14 @@ use bytes::Bytes;
 
 use crate::{
     era,
-    meta::{ErrorObject, MetaTool, arguments::ArgumentError, cursor::CursorError, describe},
+    meta::{MetaTool, arguments::ArgumentError, cursor::CursorError, describe},
     protocol::{
         Era, Message, RpcError,
         jsonrpc::MessagePart,
         payloads::{self, method},
     },
     session::Session,
+    tool::ErrorObject,
     view::RequestOutcome,
 };
 
@@ -56,7 +57,7 @@ impl MetaReply {
 
     /// Returns the answer with an error for the model.
     pub(super) fn failed(&self, error: ErrorObject) -> RequestOutcome {
-        self.result(&error.during(self.tool).to_result())
+        self.result(&error.during(self.tool.name()).to_result())
     }
 
     /// Returns the answer to an invalid call.

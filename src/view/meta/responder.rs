@@ -10,16 +10,14 @@ use crate::{
     compute_pool::StopFlag,
     connection::ConnectionLimits,
     era::TranslationError,
-    meta::{
-        self, ErrorObject, ProgressReport, ToolId, ToolProgress, arguments::RunArguments,
-        field_selection::FieldSelection, result_document,
-    },
+    meta::{self, ProgressReport, ToolProgress, arguments::RunArguments},
     protocol::{
         Message, ObjectMembers, RpcError,
         jsonrpc::MessagePart,
         list_page::ListItem,
         rpc_error::{CAPABILITY_REQUIRED, URL_ELICITATION_REQUIRED},
     },
+    tool::{ErrorObject, FieldSelection, ToolId, text_block, warnings, with_note},
 };
 
 /// The form in which the client receives the result.
@@ -91,7 +89,7 @@ pub(super) fn call_failure(error: &CallError, item: &ListItem) -> ErrorObject {
     let object = ErrorObject::from(error);
     match error {
         CallError::Failed { source, .. } if !source.is_unexecuted() => {
-            object.with_warnings(&meta::warnings(item.json()))
+            object.with_warnings(&warnings(item.json()))
         }
         _ => object,
     }
@@ -169,7 +167,7 @@ impl MetaResponder {
         };
         let shown = self.meta_state.shown(self.reply.tool, &self.id, result, self.bytes_max);
         let warning = self.warning.as_ref();
-        let warned = warning.and_then(|warning| result_document::with_note(&shown, warning));
+        let warned = warning.and_then(|warning| with_note(&shown, warning));
         warned.unwrap_or(shown)
     }
 
@@ -185,7 +183,7 @@ impl MetaResponder {
             members.set("tool", self.item.json());
         }
         if run.include_backend {
-            members.set("backend", meta::backend_of(&self.id.server));
+            members.set("backend", meta::call_outcome::backend_of(&self.id.server));
         }
         if run.include_mcp_result {
             members.set("mcpResult", result);
@@ -193,7 +191,7 @@ impl MetaResponder {
         members.set("durationMs", self.since.elapsed().as_millis().to_string());
         let value = members.to_string();
         // Content other than text is passed on unchanged.
-        let mut blocks = vec![result_document::text_block(&value)];
+        let mut blocks = vec![text_block(&value)];
         blocks.extend(meta::call_outcome::other_blocks(result));
         Ok(format!(r#"{{"content":[{}],"structuredContent":{value}}}"#, blocks.join(",")))
     }
@@ -210,6 +208,6 @@ impl MetaResponder {
     }
 
     fn error_result(&self, error: ErrorObject) -> String {
-        error.about(&self.id).during(self.reply.tool).to_result()
+        error.about(&self.id).during(self.reply.tool.name()).to_result()
     }
 }

@@ -15,7 +15,7 @@ fn result(error: &ErrorObject) -> Value {
 fn an_error_is_returned_as_text_and_as_an_object() {
     let error = ErrorObject::unknown_tool(&ToolId::new("git", "lgo"), &["git/log".to_owned()])
         .about(&ToolId::new("git", "lgo"))
-        .during(MetaTool::Call);
+        .during("mcp_call");
     insta::assert_snapshot!(error.to_result(), @r#"{"content":[{"text":"server `git` has no tool `lgo`. Did you mean `git/log`?","type":"text"}],"structuredContent":{"error":{"code":"tool_not_found","details":{"similarTools":["git/log"]},"message":"server `git` has no tool `lgo`. Did you mean `git/log`?","op":"mcp_call","retryable":false,"tool_id":"git/lgo"}},"isError":true}"#);
 }
 

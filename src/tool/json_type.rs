@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Returns the kind of a value, with an article.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

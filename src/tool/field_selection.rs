@@ -22,7 +22,7 @@ use std::{
 use serde::de::{Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::result_document::{self, OriginalValue};
+use super::tool_result::{OriginalValue, with_note};
 use crate::{
     config::defaults::{
         FIELD_BYTES_READ_MAX, FIELD_DEPTH_MAX, FIELD_VALUE_BYTES, FIELDS_MAX, SUGGESTION_BYTES_MAX,
@@ -108,7 +108,7 @@ impl FieldSelection {
         let mut search = Search { n_bytes_left: FIELD_BYTES_READ_MAX, stop };
         let applied = self.applied(result, &mut search);
         let changed = match search.is_over() {
-            true => result_document::with_note(result, TOO_LONG),
+            true => with_note(result, TOO_LONG),
             false => applied.or_else(|| known_paths::with_paths(result)),
         };
         changed.unwrap_or_else(|| result.to_owned())

@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use super::step_budget::spend;
 use crate::{
     config::defaults::{PROBLEMS_MAX, QUOTE_BYTES_MAX, SUGGESTION_BYTES_MAX},
-    meta::json_type::kind_of,
     redact,
     similar_names::{self, nearest},
+    tool::json_type::kind_of,
 };
 
 /// The maximum number of values or names that a problem lists, for readers.

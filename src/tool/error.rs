@@ -1,4 +1,4 @@
-//! The errors of meta-tools, as models see them.
+//! The errors of tools, as models see them.
 //!
 //! An error of a tool is a result, and not an error of the protocol, so that the model reads it and
 //! can react. It is given as text and as an object. Its code is one of a few; `details` has the
@@ -12,11 +12,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    backend::BACKEND_KIND,
     call_warnings::ToolWarning,
-    definitions::MetaTool,
-    result_document,
     tool_id::{ToolId, ToolIdError},
+    tool_result::text_block,
 };
 use crate::{
     compute_pool::ComputeError,
@@ -31,6 +29,9 @@ use crate::{
     redact,
     similar_names::did_you_mean,
 };
+
+/// The kind of every tool's backend: an MCP server.
+pub const BACKEND_KIND: &str = "mcp";
 
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -275,10 +276,10 @@ impl ErrorObject {
         Self { tool_id: Some(id.to_string()), ..self }
     }
 
-    /// Adds the meta-tool that was called.
+    /// Adds the name of the meta-tool that was called.
     #[must_use]
-    pub fn during(self, op: MetaTool) -> Self {
-        Self { op: Some(op.name()), ..self }
+    pub fn during(self, op: &'static str) -> Self {
+        Self { op: Some(op), ..self }
     }
 
     /// Adds a detail.
@@ -329,7 +330,7 @@ impl ErrorObject {
 
     /// Returns the error as the result of a tool, JSON text.
     pub fn to_result(&self) -> String {
-        let (block, error) = (result_document::text_block(&self.text()), json!(self));
+        let (block, error) = (text_block(&self.text()), json!(self));
         format!(r#"{{"content":[{block}],"structuredContent":{{"error":{error}}},"isError":true}}"#)
     }
 }

@@ -7,12 +7,12 @@ use std::{
 
 use crate::{
     config::defaults::{FIELD_PATHS_DEPTH_MAX, FIELD_PATHS_SHOWN_MAX, SUGGESTION_BYTES_MAX},
-    meta::{call_outcome, result_document},
     protocol::{
         ObjectMembers,
         json_array::{RESULT_BLOCKS_MAX, first_items},
     },
     redact,
+    tool::tool_result::{texts, with_note},
 };
 
 /// The suffix of an array's name.
@@ -26,7 +26,7 @@ pub(super) fn with_paths(result: &str) -> Option<String> {
         return None;
     }
     let content = members.get("content").unwrap_or("[]");
-    let texts = call_outcome::texts(content);
+    let texts = texts(content);
     let structured = members.get("structuredContent");
     let is_json = |text: &String| text.trim_start().starts_with(['{', '[']);
     let texts = texts.iter().filter(|text| is_json(text)).map(String::as_str);
@@ -44,7 +44,7 @@ pub(super) fn with_paths(result: &str) -> Option<String> {
                 .to_owned()
         }
     };
-    result_document::with_note(result, &note)
+    with_note(result, &note)
 }
 
 /// Returns the paths in JSON text, the shortest first, and `…` if there are more.
