@@ -114,9 +114,10 @@
 //! | [`pool`] | all connections: slots, supervisors, admission, idle timeouts |
 //! | [`call`] | the only way from a request to a server, with the retries that are safe |
 //! | [`session`] | the state of clients between requests |
+//! | [`forward`] | the services of all views: from a request and a server to an exchange |
 //! | [`catalog`] | the lists of all servers, also without a connection |
-//! | [`provision`] | servers that start when a client asks for what they do |
 //! | [`tool`] | the tools of servers: ids, resolution, search, checked arguments, errors for models |
+//! | [`provision`] | servers that start when a client asks for what they do |
 //! | [`meta`] | the meta-tools: definitions, arguments, execution, replies |
 //! | [`view`] | the views: merged, one server, meta-tools |
 //! | [`status`] | the state of the service, for systemd, probes and operators |
@@ -182,6 +183,7 @@ pub mod error_report;
 pub mod fair_share;
 pub mod fault_class;
 pub mod files;
+pub mod forward;
 pub mod http_body;
 pub mod http_client;
 pub mod import;

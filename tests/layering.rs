@@ -109,12 +109,14 @@ fn a_planted_violation_is_found() {
     assert_eq!(used("let x = crate::pool::Pool;", &modules), BTreeSet::from(["pool".to_owned()]));
 }
 
-/// The pure modules; their files need not contain the word.
-const PURE: [&str; 6] = [
+/// The beginnings of the paths of pure modules; their files need not contain the word.
+const PURE: [&str; 8] = [
     "src/protocol/",
-    "src/meta/",
     "src/search/",
-    "src/tool/",
+    "src/tool/error",
+    "src/tool/field_selection",
+    "src/tool/validation",
+    "src/meta/arguments",
     "src/server_name.rs",
     "src/fault_class.rs",
 ];

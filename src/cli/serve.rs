@@ -26,7 +26,7 @@ use crate::{
     systemd::{inherited_sockets::InheritedSockets, privilege_drop},
     telemetry::log,
     tls::TlsIdentity,
-    view::Choice,
+    view::ViewChoice,
 };
 
 /// Run the service until it is stopped
@@ -59,7 +59,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: Args) -> Result<(), Failed> {
     if args.overrides.is_stdio() {
-        return stdio::standalone(sources(args.config, &args.overrides)?, &Choice::Root);
+        return stdio::standalone(sources(args.config, &args.overrides)?, ViewChoice::Root);
     }
     if args.launched {
         // A new session, because the terminal of the command may end its whole session on close. A

@@ -67,7 +67,7 @@ impl Daemon {
                 log_refusal("configuration", error, Some(error.hint()));
             })?;
         }
-        let old = self.views.config();
+        let old = self.forwarder.config();
         warn_of_restart(&old, &new);
         self.log.set(new.service.log_level);
         super::budget_for(&new);
@@ -85,12 +85,13 @@ impl Daemon {
             added = ?diff.added, removed = ?diff.removed, changed = ?diff.changed,
             "configuration reloaded"
         );
-        self.views.sessions().apply(&new.listen.session);
-        self.views.sessions().set_notice_policy(&new.tools);
-        self.views.sessions().reconcile_redeclared();
-        self.views.sessions().release(&diff.removed);
-        self.views.replaced(&diff);
-        self.views.apply(new);
+        self.forwarder.sessions().apply(&new.listen.session);
+        self.forwarder.sessions().set_notice_policy(&new.tools);
+        self.forwarder.sessions().reconcile_redeclared();
+        self.forwarder.sessions().release(&diff.removed);
+        self.catalog.replaced(&diff);
+        self.catalog.apply(&new);
+        self.forwarder.apply(new);
         self.tasks.reconfigured();
         Ok(diff)
     }

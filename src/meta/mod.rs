@@ -1,38 +1,48 @@
-//! The meta-tools: their names, arguments and answers.
+//! The meta-tools: a view of a few tools that give access to hundreds.
 //!
-//! A few tools give access to hundreds. A model finds a tool by what it does, reads its arguments,
-//! and calls it.
+//! A model finds a tool by what it does, reads its arguments, and calls it.
 //!
 //! ```text
 //!  tools/list ── definitions
-//!  tools/call ── arguments ── tool_id ── describe ── warnings ──▶ the answer
-//!                │              └── validation ── progress ──▶ the call
-//!                ▼                     ▼                       ▼
-//!            RpcError         ErrorObject ◀─ outcome ─ field_selection ─ preview ─ result_cache
+//!  tools/call ── arguments ──┬── discover, describe, provision ──────────▶ reply
+//!                            └── call, chain ──▶ an exchange ── responder ──▶ reply
+//!                                                                  │
+//!                                    call_outcome, preview ── kept_results
 //! ```
 //!
-//! Everything here is pure: text in, text out. It starts no server and has no clock. The view
-//! drives it, and passes the time.
+//! Each tool has its arguments and its execution in one file or folder. [`MetaView`] reads the
+//! arguments and chooses among them; [`definitions`] has all their schemas.
 
 pub mod arguments;
+mod call;
 pub mod call_outcome;
 pub mod chain;
 pub mod cursor;
 pub mod definitions;
 pub mod describe;
+mod discover;
+mod kept_results;
+mod meta_view;
 pub mod preview;
 pub mod progress;
+mod provision;
+mod reply;
 pub mod result_cache;
 pub mod result_document;
+mod services;
 
 pub use arguments::{ArgumentError, MetaArguments};
+pub use call::{CallArguments, RunArguments};
 pub use call_outcome::ToolOutcome;
 pub use chain::ToolChain;
 pub use cursor::{CursorError, CursorScope};
 pub use definitions::MetaTool;
 pub use describe::DescribedTool;
+pub use discover::DiscoverArguments;
+pub use meta_view::MetaView;
 pub use preview::ResultPreview;
 pub use progress::{ProgressReport, ToolProgress};
+pub use provision::ProvisionArguments;
 pub use result_cache::ResultCache;
 pub use result_document::ResultDocument;
 

@@ -2,6 +2,8 @@
 //!
 //! It has the beginning and a little of the end of each text, and says how to get the rest. Images
 //! and sounds stay, up to their own bound: clients do not show them as text. Others are described.
+//!
+//! Pure.
 
 use serde_json::json;
 

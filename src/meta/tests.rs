@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    arguments::{DetailLevel, StepArguments},
-    chain::{ChainIncludes, StepResult},
+    arguments::DetailLevel,
+    chain::{ChainIncludes, StepArguments, StepResult},
+    reply::structured_answer,
     *,
 };
 use crate::{
@@ -69,17 +70,17 @@ fn errors_match_the_output_schemas_of_all_tools() {
 fn descriptions_match_the_output_schemas() {
     for detail in [DetailLevel::Summary, DetailLevel::Schema, DetailLevel::Full] {
         let structured = described().described(detail, 5);
-        assert_declared(MetaTool::DescribeTool, &describe::answer(&structured));
+        assert_declared(MetaTool::DescribeTool, &structured_answer(&structured));
         let entry = described().discovered(detail);
         let structured = format!(r#"{{"tools":[{entry}],"nextCursor":"x","message":"m"}}"#);
-        assert_declared(MetaTool::Discover, &describe::answer(&structured));
+        assert_declared(MetaTool::Discover, &structured_answer(&structured));
     }
     let examples = json!({ "examples": described().examples(5) }).to_string();
-    assert_declared(MetaTool::ListToolExamples, &describe::answer(&examples));
+    assert_declared(MetaTool::ListToolExamples, &structured_answer(&examples));
     let listed = format!(r#"{{"tools":[{}]}}"#, described().listed());
-    assert_declared(MetaTool::SearchTools, &describe::answer(&listed));
-    assert_declared(MetaTool::ListTools, &describe::answer(&listed));
-    assert_declared(MetaTool::ListNamespaces, &describe::answer(r#"{"namespaces":["git"]}"#));
+    assert_declared(MetaTool::SearchTools, &structured_answer(&listed));
+    assert_declared(MetaTool::ListTools, &structured_answer(&listed));
+    assert_declared(MetaTool::ListNamespaces, &structured_answer(r#"{"namespaces":["git"]}"#));
 }
 
 #[test]

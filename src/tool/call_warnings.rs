@@ -1,4 +1,4 @@
-//! The warnings before a tool runs, from its server's declarations.
+//! The warnings before a tool runs, from its server's declarations. Pure.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! A digest of the value of a JSON text, independent of its formatting.
 //!
 //! It is computed while the text is read, in constant memory. A tree of the values of a small text
-//! may take eighty times its size.
+//! may take eighty times its size. Pure.
 
 use std::{
     fmt,

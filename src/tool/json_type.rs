@@ -1,4 +1,4 @@
-//! The kind of a JSON value, in words.
+//! The kind of a JSON value, in words. Pure.
 
 use serde_json::Value;
 

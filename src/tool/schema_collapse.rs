@@ -1,7 +1,7 @@
 //! The reduction of a schema that is too large to its upper levels.
 //!
 //! A part that is left out leaves its type, its description and a mark. Choices (`anyOf` and the
-//! like) are not a level of their own, and references stay.
+//! like) are not a level of their own, and references stay. Pure.
 
 use std::borrow::Cow;
 

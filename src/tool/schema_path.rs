@@ -1,7 +1,7 @@
 //! The part of a schema at a path.
 //!
 //! A path goes through properties, `items`, `additionalProperties`, the number of a choice in
-//! `anyOf`, `oneOf` or `allOf`, `patternProperties` and `$defs`.
+//! `anyOf`, `oneOf` or `allOf`, `patternProperties` and `$defs`. Pure.
 
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 //!
 //! The id of a tool begins with its server: `git/log`. Models know other forms, which are accepted:
 //! `git__log`, `git:log`, and two separate fields. The first separator counts, since server names
-//! contain none.
+//! contain none. Pure.
 
 use std::fmt;
 

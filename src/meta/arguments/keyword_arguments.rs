@@ -14,7 +14,7 @@ pub enum DetailLevel {
 
 impl DetailLevel {
     /// The levels by name, in their order.
-    pub(super) const WORDS: [(&'static str, Self); 3] =
+    pub(in crate::meta) const WORDS: [(&'static str, Self); 3] =
         [("summary", Self::Summary), ("schema", Self::Schema), ("full", Self::Full)];
 
     /// Returns its name.
@@ -36,6 +36,6 @@ pub enum BackendKind {
 
 impl BackendKind {
     /// The kinds by name.
-    pub(super) const WORDS: [(&'static str, Self); 3] =
+    pub(in crate::meta) const WORDS: [(&'static str, Self); 3] =
         [("local", Self::Local), ("provider", Self::Provider), ("mcp", Self::Mcp)];
 }

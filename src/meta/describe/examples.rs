@@ -2,7 +2,7 @@
 //!
 //! The examples in the schema come first. Then one example has only the required fields, and
 //! another one all fields with a value in the schema. A required field without a value gets a word
-//! in angle brackets that describes it.
+//! in angle brackets that describes it. Pure.
 
 use std::cell::Cell;
 

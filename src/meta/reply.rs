@@ -1,23 +1,28 @@
-//! The callers of meta-tools, and the replies to them.
+//! A call of a meta-tool, and the replies to it.
 
 use bytes::Bytes;
 
+use super::{
+    arguments::ArgumentError, cursor::CursorError, definitions::MetaTool, services::MetaServices,
+};
 use crate::{
+    connection::ConnectionLimits,
     era,
-    meta::{MetaTool, arguments::ArgumentError, cursor::CursorError, describe},
+    forward::RequestOutcome,
     protocol::{
         Era, Message, RpcError,
         jsonrpc::MessagePart,
         payloads::{self, method},
     },
     session::Session,
-    tool::ErrorObject,
-    view::RequestOutcome,
+    tool::{ErrorObject, RequestedTool, ResolvedTool, text_block},
 };
 
-/// The caller of a meta-tool, with everything that a call needs from it.
+/// A call of a meta-tool, with everything that answers it.
 #[derive(Clone, Copy)]
-pub(super) struct MetaCaller<'a> {
+pub(super) struct MetaCall<'a> {
+    /// The services of the view.
+    pub(super) services: &'a MetaServices,
     /// The session of the client.
     pub(super) session: &'a Session,
     /// The reply to the client.
@@ -26,10 +31,24 @@ pub(super) struct MetaCaller<'a> {
     pub(super) request: &'a Message,
 }
 
-impl MetaCaller<'_> {
+impl MetaCall<'_> {
     /// Returns the client's progress token, as JSON text.
     pub(super) fn token(&self) -> Option<&str> {
         self.request.part(MessagePart::ProgressToken)
+    }
+
+    /// Returns the requested tool of a server, as this client sees its tools. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorObject`] if there is no such server or tool, or the server cannot be asked.
+    pub(super) async fn resolve(
+        &self,
+        tool: &RequestedTool,
+        limits: ConnectionLimits,
+    ) -> Result<ResolvedTool, ErrorObject> {
+        let list_owner = self.services.forwarder.list_owner(self.session);
+        self.services.directory.resolve(list_owner, tool, limits).await
     }
 }
 
@@ -52,7 +71,7 @@ impl MetaReply {
 
     /// Returns the answer with a structured value, JSON text, repeated as text content.
     pub(super) fn value(&self, value: &str) -> RequestOutcome {
-        self.result(&describe::answer(value))
+        self.result(&structured_answer(value))
     }
 
     /// Returns the answer with an error for the model.
@@ -129,4 +148,11 @@ impl From<CursorError> for MetaRefusal {
     fn from(error: CursorError) -> Self {
         Self::Protocol(Box::new(error.to_rpc()))
     }
+}
+
+/// Returns an answer with a structured value, JSON text, and the same value as text, as the MCP
+/// specification asks for.
+pub(super) fn structured_answer(structured: &str) -> String {
+    let block = text_block(structured);
+    format!(r#"{{"content":[{block}],"structuredContent":{structured},"isError":false}}"#)
 }

@@ -5,33 +5,52 @@ use std::sync::Arc;
 use tokio::{sync::mpsc, time};
 use tokio_util::sync::CancellationToken;
 
-use super::Views;
 use crate::{
-    config::{defaults, diff::ServerDiff},
+    catalog::Catalog,
+    config::{Config, defaults, diff::ServerDiff},
     connection::Announcement,
+    forward::Forwarder,
     server_name::ServerName,
 };
 
-impl Views {
+/// The upkeep of the catalog.
+#[derive(Debug)]
+pub(super) struct CatalogUpkeep {
+    catalog: Arc<Catalog>,
+    forwarder: Arc<Forwarder>,
+}
+
+impl CatalogUpkeep {
+    /// Returns the upkeep of `catalog`, with the limits of `forwarder`.
+    pub(super) fn new(catalog: Arc<Catalog>, forwarder: Arc<Forwarder>) -> Arc<Self> {
+        Arc::new(Self { catalog, forwarder })
+    }
+
+    /// Applies another configuration to the search and to priming.
+    pub(super) fn apply(&self, config: &Config) {
+        self.catalog.search_with(&config.search);
+        self.catalog.prime_as(&config.catalog);
+    }
+
     /// Forwards server notifications until `stop`, as `Catalog::run_announcements` does.
     ///
     /// # Cancel safety
     ///
     /// Messages in the queue are lost.
-    pub async fn run_announcements(
+    pub(super) async fn run_announcements(
         self: Arc<Self>,
         announced: mpsc::Receiver<Announcement>,
         stop: CancellationToken,
     ) {
-        self.catalog.run_announcements(announced, || self.limits(), stop).await;
+        self.catalog.run_announcements(announced, || self.forwarder.limits(), stop).await;
     }
 
     /// Reads the cached lists of the declared servers. Cancel safe: the reads continue, and the
     /// catalog gets their lists.
-    pub async fn restore_catalog(&self) {
+    pub(super) async fn restore(&self) {
         self.catalog.restore().await;
         let era_of = |server: &ServerName| Some(self.catalog.profile(server)?.era());
-        self.pool.remember_eras(era_of);
+        self.forwarder.pool().remember_eras(era_of);
     }
 
     /// Keeps the catalog and the disk cache current until `stop`. Then waits for reads in progress,
@@ -40,14 +59,14 @@ impl Views {
     /// # Cancel safety
     ///
     /// The last changes may be missing on the disk.
-    pub async fn keep_catalog(self: Arc<Self>, stop: CancellationToken) {
+    pub(super) async fn keep(self: Arc<Self>, stop: CancellationToken) {
         let following = async {
             let deadline = async {
                 stop.cancelled().await;
                 time::sleep(defaults::LAST_READS_TIMEOUT).await;
             };
             tokio::select! {
-                () = self.catalog.follow(|| self.limits(), stop.clone()) => {}
+                () = self.catalog.follow(|| self.forwarder.limits(), stop.clone()) => {}
                 () = deadline => {}
             }
         };
@@ -57,12 +76,12 @@ impl Views {
 
     /// Primes servers until `stop`, as `Catalog::prime` does. Cancel safe: a connection attempt in
     /// progress continues.
-    pub async fn prime_catalog(self: Arc<Self>, stop: CancellationToken) {
-        self.catalog.prime(|| self.limits(), stop).await;
+    pub(super) async fn prime(self: Arc<Self>, stop: CancellationToken) {
+        self.catalog.prime(|| self.forwarder.limits(), stop).await;
     }
 
     /// Notifies clients of the servers that a reload added, removed or changed.
-    pub fn replaced(&self, diff: &ServerDiff) {
+    pub(super) fn replaced(&self, diff: &ServerDiff) {
         self.catalog.replaced(diff);
     }
 }

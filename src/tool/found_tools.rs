@@ -1,25 +1,20 @@
-//! The search for tools of all servers, by purpose or by pattern, for clients and operators.
+//! The tools of all servers that a search finds.
+//!
+//! Pure.
 
 use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Views;
+use super::summary::summary_of;
 use crate::{
-    call::CallError,
-    capacity_holder::Holder,
     catalog::{CatalogSnapshot, KnownServer, UnreadServer},
     config::defaults,
-    meta::describe::DescribedTool,
-    protocol::{RpcError, list_page::ListItem},
+    protocol::list_page::ListItem,
     redact,
-    search::{
-        RankingStrategy, RelevanceTerms, ScoreExplanation, SearchHit, SearchPattern, SearchQuery,
-        ToolPosition,
-    },
+    search::{RankingStrategy, ScoreExplanation, ToolPosition},
     server_name::ServerName,
-    tool::ToolId,
 };
 
 /// A search for tools.
@@ -45,7 +40,7 @@ pub struct KnownTools {
     /// The snapshot of the catalog.
     pub snapshot: Arc<CatalogSnapshot>,
     /// The servers whose tools are unknown.
-    unread: Vec<UnreadServer>,
+    pub(super) unread: Vec<UnreadServer>,
 }
 
 /// The result of a search.
@@ -87,97 +82,8 @@ struct ShownTool<'a> {
     explanation: Option<&'a ScoreExplanation>,
 }
 
-impl Views {
-    /// Returns the known tools of all servers. Servers with unknown tools are read first, for as
-    /// long as [`Catalog::learn`](crate::catalog::Catalog::learn) waits: longest for those that
-    /// `sought` is about. Cancel safe.
-    pub async fn known_tools(&self, sought: Option<&str>) -> KnownTools {
-        let sought = sought.map(RelevanceTerms::of);
-        let unread = self.catalog.learn(self.limits(), sought.as_ref()).await;
-        KnownTools { snapshot: self.catalog.snapshot().await, unread }
-    }
-
-    /// Searches the tools in `known`. Cancel safe.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError`] if the query names an undeclared server, or the compute pool is overloaded.
-    pub async fn find(
-        &self,
-        holder: Holder,
-        known: KnownTools,
-        request: &FindQuery<'_>,
-    ) -> Result<FindResult, CallError> {
-        if let Some(server) = request.server {
-            self.declared_slot(server)?;
-        }
-        let snapshot = &known.snapshot;
-        let only = request.server.map(|server| snapshot.position(server));
-        let tools = match (request.text, only) {
-            // The server is declared, and its tools are unknown.
-            (_, Some(None)) => Vec::new(),
-            (Some(text), only) => {
-                let strategy = request.strategy.unwrap_or(self.config.load().search.strategy);
-                let embedder =
-                    self.catalog.embedder().filter(|_| strategy == RankingStrategy::Hybrid);
-                let vector = match &embedder {
-                    Some(embedder) => embedder.query(text).await,
-                    None => None,
-                };
-                let (text, snapshot) = (text.to_owned(), Arc::clone(snapshot));
-                let (offset, limit, is_explained) =
-                    (request.offset, request.limit, request.is_explained);
-                let n_tools: usize = snapshot.servers().iter().map(|one| one.tools.len()).sum();
-                let bytes = n_tools * defaults::SEARCH_BYTES_PER_TOOL;
-                let search = self.meta_state.compute(holder, bytes, move |_| {
-                    let query = SearchQuery {
-                        text: &text,
-                        strategy,
-                        // A forged cursor may begin anywhere.
-                        limit: offset.saturating_add(limit + 1),
-                        server: only.flatten(),
-                        vector: vector.as_deref(),
-                    };
-                    let hits = snapshot.search(&query);
-                    let shown = |hit: &SearchHit| FoundTool {
-                        place: hit.place,
-                        score: Some(hit.score),
-                        confidence: Some(hit.confidence),
-                        explanation: is_explained.then(|| snapshot.explain(&query, hit.place)),
-                    };
-                    hits.iter().skip(offset).map(shown).collect()
-                });
-                search.await.map_err(|source| CallError::Overloaded { source })?
-            }
-            (None, only) => all_tools(snapshot, only.flatten())
-                .skip(request.offset)
-                .take(request.limit + 1)
-                .map(FoundTool::listed)
-                .collect(),
-        };
-        Ok(known.cut(tools, request.limit))
-    }
-
-    /// Returns the tools that match `pattern`, for an operator. Cancel safe.
-    ///
-    /// # Errors
-    ///
-    /// [`RpcError`] if the compute pool is overloaded.
-    pub async fn grep(
-        &self,
-        pattern: SearchPattern,
-        limit: usize,
-    ) -> Result<FindResult, Box<RpcError>> {
-        let known = self.known_tools(None).await;
-        let snapshot = Arc::clone(&known.snapshot);
-        // The duration depends on the pattern.
-        let places = move || snapshot.grep(&pattern, limit + 1);
-        let places = self.operator_compute(usize::MAX, move |_| places()).await?;
-        Ok(known.cut(places.into_iter().map(FoundTool::listed).collect(), limit))
-    }
-}
-
-fn all_tools(
+/// Returns the positions of all tools, or of those of the server `only`.
+pub(super) fn all_tools(
     snapshot: &CatalogSnapshot,
     only: Option<usize>,
 ) -> impl Iterator<Item = ToolPosition> {
@@ -188,13 +94,15 @@ fn all_tools(
 }
 
 impl FoundTool {
-    fn listed(place: ToolPosition) -> Self {
+    /// Returns the tool at `place` of a list.
+    pub(super) fn listed(place: ToolPosition) -> Self {
         Self { place, score: None, confidence: None, explanation: None }
     }
 }
 
 impl KnownTools {
-    fn cut(self, mut tools: Vec<FoundTool>, limit: usize) -> FindResult {
+    /// Returns the first `limit` of `tools` as the result of a search.
+    pub(super) fn cut(self, mut tools: Vec<FoundTool>, limit: usize) -> FindResult {
         let has_more = tools.len() > limit;
         tools.truncate(limit);
         // A server that is still being read may have a better tool.
@@ -234,7 +142,7 @@ impl FindResult {
             .map(|(found, server, item)| ShownTool {
                 server: server.name.as_str(),
                 tool: &item.key,
-                description: summary(server, item),
+                description: summary_of(item.json()),
                 score: found.score,
                 confidence: found.confidence,
                 explanation: found.explanation.as_ref(),
@@ -251,8 +159,4 @@ impl FindResult {
         let unavailable = self.known.unavailable();
         unavailable.map(|(server, reason)| json!({ "server": server, "reason": reason })).collect()
     }
-}
-
-fn summary(server: &KnownServer, item: &ListItem) -> String {
-    DescribedTool::new(ToolId::new(server.name.as_str(), &item.key), item.json()).summary()
 }

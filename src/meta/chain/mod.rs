@@ -1,35 +1,32 @@
-//! Chains of tool calls through `run_chain`: one exchange for the client.
+//! The meta-tool `run_chain`: a chain of tool calls in one exchange with the client.
 //!
 //! An error that only the client can fix is returned unchanged until a step has run. Later it is
 //! the failure of its step, so that the results of earlier steps are kept.
+
+mod tool_chain;
 
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::Arc,
 };
 
+pub use tool_chain::{
+    ChainIncludes, ChainStep, StepArguments, StepResult, TooManySteps, ToolChain,
+};
+
 use super::{
-    MetaCaller, MetaRefusal, MetaReply, MetaState,
-    responder::{call_failure, is_client_fault, is_for_client, is_question},
+    call::responder::{call_failure, is_client_fault, is_for_client, is_question},
+    call_outcome::ToolOutcome,
+    reply::{MetaCall, MetaRefusal, MetaReply},
 };
 use crate::{
     call::{AttemptOutcome, CallContinuation, CallError, NextAction},
     capacity_holder::Account,
     compute_pool::{ComputeError, StopFlag},
-    meta::{
-        self,
-        arguments::StepArguments,
-        chain::{ChainIncludes, ChainStep, StepResult, ToolChain},
-    },
+    forward::{RequestOutcome, client_exchange},
     pool::ServerSlot,
     protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
-    tool::{ErrorCode, ErrorObject, RequestedTool},
-    view::{
-        RequestOutcome, Views,
-        checked_call::{check_in_pool, inner_call, schema_of},
-        client_exchange,
-        resolve_tool::ResolvedTool,
-    },
+    tool::{ArgumentChecker, ErrorCode, ErrorObject, RequestedTool, ResolvedTool, tool_call},
 };
 
 /// A running chain.
@@ -37,7 +34,7 @@ struct RunningChain {
     chain: ToolChain,
     /// The tools of the steps, by the name in the request.
     tools: HashMap<RequestedTool, Result<ResolvedTool, ErrorObject>>,
-    meta_state: Arc<MetaState>,
+    checker: Arc<ArgumentChecker>,
     /// The account that the checks of arguments count for.
     account: Account,
     /// The reason why the arguments of the current step were not checked, if so.
@@ -51,68 +48,65 @@ struct RunningChain {
     notices: Vec<Message>,
 }
 
-impl Views {
-    /// Answers `run_chain`. Resolves the tools of all steps first. An unknown tool fails its step.
-    pub(super) async fn run_chain(
-        &self,
-        caller: MetaCaller<'_>,
-        steps: Vec<StepArguments>,
-        includes: ChainIncludes,
-    ) -> Result<RequestOutcome, MetaRefusal> {
-        let MetaCaller { session, reply, request } = caller;
-        let (config, limits) = (self.config.load(), self.limits());
-        let requested: Vec<RequestedTool> = steps.iter().map(|step| step.tool.clone()).collect();
-        let chain = ToolChain::new(steps, config.tools.max_steps, includes)
-            .map_err(|error| error.to_error())?;
-        let mut tools = HashMap::new();
-        for tool in requested {
-            if let Entry::Vacant(vacant) = tools.entry(tool) {
-                let resolved = self.resolve(self.list_owner(session), vacant.key(), limits).await;
-                vacant.insert(resolved);
-            }
+/// Answers `run_chain`. Resolves the tools of all steps first. An unknown tool fails its step.
+pub(in crate::meta) async fn run_chain(
+    call: MetaCall<'_>,
+    steps: Vec<StepArguments>,
+    includes: ChainIncludes,
+) -> Result<RequestOutcome, MetaRefusal> {
+    let MetaCall { services, session, reply, request } = call;
+    let (config, limits) = (services.forwarder.peek_config(), services.forwarder.limits());
+    let requested: Vec<RequestedTool> = steps.iter().map(|step| step.tool.clone()).collect();
+    let chain = ToolChain::new(steps, config.tools.max_steps, includes)
+        .map_err(|error| error.to_error())?;
+    let mut tools = HashMap::new();
+    for tool in requested {
+        if let Entry::Vacant(vacant) = tools.entry(tool) {
+            let resolved = call.resolve(vacant.key(), limits).await;
+            vacant.insert(resolved);
         }
-        let per_session = tools.values().flatten().find(|found| found.slot.is_per_session());
-        let one_shot = match per_session {
-            Some(found) => self.one_shot_client(&found.slot, session).await,
-            None => None,
-        };
-        let mut running = RunningChain {
-            chain,
-            tools,
-            meta_state: Arc::clone(&self.meta_state),
-            account: session.holder().account,
-            warning: None,
-            reply: reply.clone(),
-            request: without_progress(request),
-            token: caller.token().map(str::to_owned),
-            bytes_max: config.tools.result_bytes_max,
-            notices: Vec::new(),
-        };
-        running.report();
-        let mut action = running.advance(None);
-        if matches!(action, NextAction::Compute) {
-            let work = move |stop: &StopFlag| {
-                let action = running.advance(Some(stop));
-                (running, action)
-            };
-            let computed = self.meta_state.computer.clone().run(session.holder(), work).await;
-            (running, action) = computed.map_err(|error| ErrorObject::too_busy(&error))?;
-        }
-        let (slot, first) = match action {
-            NextAction::Request(slot, first) => (slot, first),
-            NextAction::Compute => return Err(ErrorObject::too_busy(&ComputeError::Full).into()),
-            NextAction::Answer(answer) => {
-                return Ok(RequestOutcome::Answer(answer.bytes().clone()));
-            }
-            NextAction::Error(error) => return Err(ErrorObject::from(&error).into()),
-        };
-        let mut exchange = client_exchange(session, one_shot, slot, first, limits)
-            .with_continuation(Box::new(running), self.meta_state.computer.clone());
-        if let Some(token) = caller.token() {
-            exchange = exchange.with_progress_token(token);
-        }
-        Ok(RequestOutcome::Exchange(Box::new(exchange)))
     }
+    let per_session = tools.values().flatten().find(|found| found.slot.is_per_session());
+    let one_shot = match per_session {
+        Some(found) => services.forwarder.one_shot_client(&found.slot, session).await,
+        None => None,
+    };
+    let mut running = RunningChain {
+        chain,
+        tools,
+        checker: Arc::clone(&services.checker),
+        account: session.holder().account,
+        warning: None,
+        reply: reply.clone(),
+        request: without_progress(request),
+        token: call.token().map(str::to_owned),
+        bytes_max: config.tools.result_bytes_max,
+        notices: Vec::new(),
+    };
+    running.report();
+    let mut action = running.advance(None);
+    if matches!(action, NextAction::Compute) {
+        let work = move |stop: &StopFlag| {
+            let action = running.advance(Some(stop));
+            (running, action)
+        };
+        let computed = services.forwarder.computer().clone().run(session.holder(), work).await;
+        (running, action) = computed.map_err(|error| ErrorObject::too_busy(&error))?;
+    }
+    let (slot, first) = match action {
+        NextAction::Request(slot, first) => (slot, first),
+        NextAction::Compute => return Err(ErrorObject::too_busy(&ComputeError::Full).into()),
+        NextAction::Answer(answer) => {
+            return Ok(RequestOutcome::Answer(answer.bytes().clone()));
+        }
+        NextAction::Error(error) => return Err(ErrorObject::from(&error).into()),
+    };
+    let mut exchange = client_exchange(session, one_shot, slot, first, limits)
+        .with_continuation(Box::new(running), services.forwarder.computer().clone());
+    if let Some(token) = call.token() {
+        exchange = exchange.with_progress_token(token);
+    }
+    Ok(RequestOutcome::Exchange(Box::new(exchange)))
 }
 
 /// Returns a call without the members that concern the chain: progress token and input responses.
@@ -150,23 +144,19 @@ impl RunningChain {
                 return Err(Box::new(ErrorObject::new(ErrorCode::Internal, message, "")));
             }
         };
-        let (validators, schema) = (&self.meta_state.validators, schema_of(item));
-        let verdict = match (validators.check_briefly(self.account, schema, &step.args), stop) {
-            (Some(verdict), _) => verdict,
-            (None, Some(stop)) => check_in_pool(validators, self.account, schema, &step.args, stop),
-            (None, None) => return Ok(NextAction::Compute),
-        };
-        self.warning = self.meta_state.apply_verdict(verdict, id, item)?;
-        let call = inner_call(&self.request, &item.key, &step.args);
+        let verdict = self.checker.check_now(self.account, item, &step.args, stop);
+        let Some(verdict) = verdict else { return Ok(NextAction::Compute) };
+        self.warning = self.checker.apply(verdict, id, item)?;
+        let call = tool_call(&self.request, &item.key, &step.args);
         Ok(NextAction::Request(Arc::<ServerSlot>::clone(slot), call))
     }
 
     /// Records that the current step failed.
     fn failed(&mut self, error: ErrorObject) {
-        self.ran(meta::ToolOutcome::Failed(Box::new(error)));
+        self.ran(ToolOutcome::Failed(Box::new(error)));
     }
 
-    fn ran(&mut self, outcome: meta::ToolOutcome) {
+    fn ran(&mut self, outcome: ToolOutcome) {
         let tool = self.tool();
         let id = tool.map(|tool| tool.id.clone());
         let definition = tool.map(|tool| tool.item.json().to_owned());
@@ -210,7 +200,7 @@ impl CallContinuation for RunningChain {
                 {
                     self.failed(ErrorObject::needs_input());
                 }
-                (Some(result), _) => self.ran(meta::ToolOutcome::read(&server, result)),
+                (Some(result), _) => self.ran(ToolOutcome::read(&server, result)),
                 (None, Some(error)) if is_first && is_for_client(error) => {
                     return self.outcome(NextAction::Answer(answer));
                 }

@@ -4,13 +4,20 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{MetaReply, MetaState};
+use super::{
+    super::{
+        call_outcome::{ToolOutcome, backend_of, other_blocks},
+        kept_results::KeptResults,
+        progress::{ProgressReport, ToolProgress},
+        reply::MetaReply,
+    },
+    call_arguments::RunArguments,
+};
 use crate::{
     call::{AttemptOutcome, CallContinuation, CallError, InputRefusal, NextAction},
     compute_pool::StopFlag,
     connection::ConnectionLimits,
     era::TranslationError,
-    meta::{self, ProgressReport, ToolProgress, arguments::RunArguments},
     protocol::{
         Message, ObjectMembers, RpcError,
         jsonrpc::MessagePart,
@@ -21,7 +28,7 @@ use crate::{
 };
 
 /// The form in which the client receives the result.
-pub(super) enum ResultForm {
+pub(in crate::meta) enum ResultForm {
     /// The result as the server sent it, reduced to the requested fields.
     Original(FieldSelection),
     /// A part of an object, with the other requested members.
@@ -30,15 +37,15 @@ pub(super) enum ResultForm {
 
 /// The time limits of a call.
 #[derive(Clone, Copy)]
-pub(super) struct CallTimeouts {
-    pub(super) limits: ConnectionLimits,
+pub(in crate::meta) struct CallTimeouts {
+    pub(in crate::meta) limits: ConnectionLimits,
     /// The client's own timeout, if it is below that of the service.
-    pub(super) given: Option<Duration>,
+    pub(in crate::meta) given: Option<Duration>,
 }
 
 impl CallTimeouts {
     /// Returns the error with advice for the party that set the timeout.
-    pub(super) fn with_timeout_hint(&self, error: ErrorObject) -> ErrorObject {
+    pub(in crate::meta) fn with_timeout_hint(&self, error: ErrorObject) -> ErrorObject {
         match self.given {
             Some(given) => error.with_timeout(given),
             None => error,
@@ -47,30 +54,30 @@ impl CallTimeouts {
 }
 
 /// Turns the outcome of a server into the answer to the client.
-pub(super) struct MetaResponder {
-    pub(super) meta_state: Arc<MetaState>,
-    pub(super) reply: MetaReply,
-    pub(super) id: ToolId,
-    pub(super) item: ListItem,
-    pub(super) form: ResultForm,
+pub(in crate::meta) struct MetaResponder {
+    pub(in crate::meta) results: Arc<KeptResults>,
+    pub(in crate::meta) reply: MetaReply,
+    pub(in crate::meta) id: ToolId,
+    pub(in crate::meta) item: ListItem,
+    pub(in crate::meta) form: ResultForm,
     /// The text in front of the result, if any.
-    pub(super) warning: Option<String>,
-    pub(super) timeouts: CallTimeouts,
+    pub(in crate::meta) warning: Option<String>,
+    pub(in crate::meta) timeouts: CallTimeouts,
     /// The progress notifications, if the client wants them.
-    pub(super) progress: Option<ToolProgress>,
-    pub(super) bytes_max: usize,
-    pub(super) since: Instant,
+    pub(in crate::meta) progress: Option<ToolProgress>,
+    pub(in crate::meta) bytes_max: usize,
+    pub(in crate::meta) since: Instant,
 }
 
 /// Returns whether a client must receive an error unchanged: it can react to it, and a model
 /// cannot.
-pub(super) fn is_for_client(error: &str) -> bool {
+pub(in crate::meta) fn is_for_client(error: &str) -> bool {
     let code = RpcError::code_of(error);
     matches!(code, Some(CAPABILITY_REQUIRED | URL_ELICITATION_REQUIRED))
 }
 
 /// Returns whether a result is a question: the server needs input first.
-pub(super) fn is_question(result: &ObjectMembers<'_>) -> bool {
+pub(in crate::meta) fn is_question(result: &ObjectMembers<'_>) -> bool {
     result.string("resultType").is_some_and(|kind| kind != "complete")
 }
 
@@ -85,7 +92,7 @@ fn end_of(result: Option<&ObjectMembers<'_>>) -> Option<ProgressReport> {
 
 /// Returns the error for a call without an answer; if the call may have run, with warnings about
 /// calling it again.
-pub(super) fn call_failure(error: &CallError, item: &ListItem) -> ErrorObject {
+pub(in crate::meta) fn call_failure(error: &CallError, item: &ListItem) -> ErrorObject {
     let object = ErrorObject::from(error);
     match error {
         CallError::Failed { source, .. } if !source.is_unexecuted() => {
@@ -96,7 +103,7 @@ pub(super) fn call_failure(error: &CallError, item: &ListItem) -> ErrorObject {
 }
 
 /// Returns whether the client lacks something that the call needs.
-pub(super) fn is_client_fault(error: &CallError) -> bool {
+pub(in crate::meta) fn is_client_fault(error: &CallError) -> bool {
     matches!(
         error,
         CallError::Unanswered {
@@ -165,7 +172,7 @@ impl MetaResponder {
                 Err(error) => return self.error_result(*error),
             },
         };
-        let shown = self.meta_state.shown(self.reply.tool, &self.id, result, self.bytes_max);
+        let shown = self.results.shown(self.reply.tool, &self.id, result, self.bytes_max);
         let warning = self.warning.as_ref();
         let warned = warning.and_then(|warning| with_note(&shown, warning));
         warned.unwrap_or(shown)
@@ -173,9 +180,9 @@ impl MetaResponder {
 
     /// Returns the result as part of an object.
     fn wrapped(&self, result: &str, run: &RunArguments) -> Result<String, Box<ErrorObject>> {
-        let structured = match meta::ToolOutcome::read(&self.id.server, result) {
-            meta::ToolOutcome::Value(value) => value,
-            meta::ToolOutcome::Failed(error) => return Err(error),
+        let structured = match ToolOutcome::read(&self.id.server, result) {
+            ToolOutcome::Value(value) => value,
+            ToolOutcome::Failed(error) => return Err(error),
         };
         let mut members = ObjectMembers::default();
         members.set("structured", structured);
@@ -183,7 +190,7 @@ impl MetaResponder {
             members.set("tool", self.item.json());
         }
         if run.include_backend {
-            members.set("backend", meta::call_outcome::backend_of(&self.id.server));
+            members.set("backend", backend_of(&self.id.server));
         }
         if run.include_mcp_result {
             members.set("mcpResult", result);
@@ -192,7 +199,7 @@ impl MetaResponder {
         let value = members.to_string();
         // Content other than text is passed on unchanged.
         let mut blocks = vec![text_block(&value)];
-        blocks.extend(meta::call_outcome::other_blocks(result));
+        blocks.extend(other_blocks(result));
         Ok(format!(r#"{{"content":[{}],"structuredContent":{value}}}"#, blocks.join(",")))
     }
 

@@ -5,15 +5,14 @@
 //!
 //! In metamcp's own fields, characters that move, turn or hide text become spaces. Names stay,
 //! since a call needs them. Schemas and whole definitions stay, too: they are requested as the
-//! server wrote them.
-
-mod examples;
+//! server wrote them. Pure.
 
 use serde_json::{Map, Value, json};
 
-pub use examples::{ArgumentExample, examples};
-
-use super::arguments::DetailLevel;
+use super::{
+    super::arguments::DetailLevel,
+    examples::{ArgumentExample, examples},
+};
 use crate::{
     config::defaults::{
         EXAMPLE_CHARS_MAX, EXAMPLE_VALUES_MAX, NOTES_CHARS_MAX, SCHEMA_SHOWN_BYTES_MAX,
@@ -24,7 +23,7 @@ use crate::{
         ToolId, ToolWarning,
         schema_collapse::fitted_schema,
         summary::{cut, description, summary},
-        text_block, warnings,
+        warnings,
     },
 };
 
@@ -195,13 +194,6 @@ fn type_of(schema: &Value) -> String {
         _ if schema["enum"].is_array() => "enum".to_owned(),
         _ => "any".to_owned(),
     }
-}
-
-/// Returns an answer with a structured value, JSON text, and the same value as text, as the MCP
-/// specification asks for.
-pub fn answer(structured: &str) -> String {
-    let block = text_block(structured);
-    format!(r#"{{"content":[{block}],"structuredContent":{structured},"isError":false}}"#)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{capacity_holder::Account, config::defaults::SUMMARY_CHARS_MAX};
+use crate::{
+    capacity_holder::Account, config::defaults::SUMMARY_CHARS_MAX, meta::reply::structured_answer,
+};
 
 const DEFINITION: &str = r##"{"name":"log","title":"Log","description":"Shows the commits\nof a branch. Newest first.","inputSchema":{"type":"object","properties":{"branch":{"type":"string"},"limit":{"type":"integer","default":10,"minimum":1},"order":{"enum":["new","old"]},"paths":{"type":"array","items":{"type":"string"}},"author":{"$ref":"#/$defs/author"},"since":{"type":["string","null"]}},"required":["branch","author","paths"],"$defs":{"author":{"type":"object","properties":{"email":{"type":"string","examples":["a@b.c"]},"name":{"type":"string"}},"required":["email"]}}},"annotations":{"readOnlyHint":true,"openWorldHint":false},"x":1e400}"##;
 
@@ -187,7 +189,7 @@ proptest! {
                 let shown = tool.discovered(detail);
                 prop_assert!(serde_json::from_str::<Value>(&shown).is_ok());
             }
-            let shown = answer(&tool.described(DetailLevel::Full, 5));
+            let shown = structured_answer(&tool.described(DetailLevel::Full, 5));
             prop_assert!(serde_json::from_str::<Value>(&shown).is_ok(), "{}", shown);
             prop_assert!(serde_json::from_str::<Value>(&tool.listed()).is_ok());
         }

@@ -1,21 +1,34 @@
-//! App pages in the merged view: the routes from a page to its server, and from its calls to tools.
+//! The servers of resources in the merged view, also of app pages, and of the calls of pages.
 
 use std::sync::Arc;
 
-use super::Views;
 use crate::{
     call::{AttemptOutcome, CallContinuation, CallError, NextAction},
+    catalog::Catalog,
     compute_pool::StopFlag,
     connection::SessionOwner,
+    forward::Forwarder,
     pool::ServerSlot,
     protocol::{Message, mcp_apps},
     server_name::ServerName,
     session::Session,
 };
 
-impl Views {
+/// The search for the servers of resources.
+#[derive(Debug)]
+pub(super) struct ResourceLocator {
+    forwarder: Arc<Forwarder>,
+    catalog: Arc<Catalog>,
+}
+
+impl ResourceLocator {
+    /// Returns the search in the lists of `catalog`.
+    pub(super) fn new(forwarder: Arc<Forwarder>, catalog: Arc<Catalog>) -> Self {
+        Self { forwarder, catalog }
+    }
+
     /// Returns the server of a resource, and its URI there. Cancel safe.
-    pub(super) async fn locate_resource(
+    pub(super) async fn locate(
         &self,
         uri: &str,
         owner: Option<&SessionOwner>,
@@ -24,12 +37,14 @@ impl Views {
             return Some(location);
         }
         // A server may list the same URI itself.
-        if let Some(found) = self.catalog.server_of_resource(uri, owner, self.limits()).await {
-            return Some((self.pool.slot(found.as_str())?, uri.to_owned()));
+        if let Some(found) =
+            self.catalog.server_of_resource(uri, owner, self.forwarder.limits()).await
+        {
+            return Some((self.forwarder.pool().slot(found.as_str())?, uri.to_owned()));
         }
         // A page need not be listed: a tool may have named it.
         let (server, own) = mcp_apps::split(uri)?;
-        Some((self.pool.slot(server)?, own))
+        Some((self.forwarder.pool().slot(server)?, own))
     }
 
     /// Returns the server of a listed page or of a template of pages, and its URI there. `uri` has
@@ -40,8 +55,8 @@ impl Views {
         owner: Option<&SessionOwner>,
     ) -> Option<(Arc<ServerSlot>, String)> {
         let (server, own) = mcp_apps::split(uri)?;
-        let slot = self.pool.slot(server)?;
-        let has_it = self.catalog.has_resource(&slot, &own, owner, self.limits()).await;
+        let slot = self.forwarder.pool().slot(server)?;
+        let has_it = self.catalog.has_resource(&slot, &own, owner, self.forwarder.limits()).await;
         has_it.then_some((slot, own))
     }
 
@@ -56,7 +71,7 @@ impl Views {
             return None;
         }
         match &*self.catalog.snapshot().await.servers_of_page_calling(name) {
-            [server] => self.pool.slot(server.as_str()),
+            [server] => self.forwarder.pool().slot(server.as_str()),
             _ => None,
         }
     }

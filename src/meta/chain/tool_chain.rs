@@ -10,8 +10,8 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    arguments::StepArguments,
+use super::super::{
+    arguments::{ArgumentError, FieldReader},
     call_outcome::{ToolOutcome, backend_of},
     definitions::MetaTool,
     progress::ProgressReport,
@@ -42,6 +42,44 @@ pub struct ChainIncludes {
     pub backends: bool,
     /// The definition of the tool.
     pub tools: bool,
+}
+
+/// A step of a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepArguments {
+    /// The tool.
+    pub tool: RequestedTool,
+    /// Its arguments, as the JSON text of an object.
+    pub args: String,
+    /// `true` to add the result of the previous step as the argument `previous`.
+    pub use_previous: bool,
+}
+
+impl StepArguments {
+    /// Reads the steps.
+    pub(in crate::meta) fn read_all(fields: &FieldReader<'_>) -> Result<Vec<Self>, ArgumentError> {
+        let steps = fields.items("steps", |step| {
+            Ok(Self {
+                tool: step.tool_id()?,
+                args: step.object("args")?,
+                use_previous: step.flag("use_previous", false)?,
+            })
+        })?;
+        if steps.is_empty() {
+            return Err(fields.missing("steps"));
+        }
+        Ok(steps)
+    }
+}
+
+impl ChainIncludes {
+    /// Reads the additions.
+    pub(in crate::meta) fn read(fields: &FieldReader<'_>) -> Result<Self, ArgumentError> {
+        Ok(Self {
+            backends: fields.flag("include_backends", true)?,
+            tools: fields.flag("include_tools", false)?,
+        })
+    }
 }
 
 /// The error for a chain with too many steps.
