@@ -3,10 +3,10 @@
 //! This page is the architecture. `metamcp --help` and `docs/` are the manual; start at the README.
 //!
 //! ```text
-//!  clients              ingress            view           call ── pool ── connection ── server
-//!  Claude Code, Cursor ─┐                 direct ┐          │       │         │
-//!  Codex, Inspector ────┼─ HTTP :12011 ─── meta  ├──────────┤     slot      mux ─ stdio ─ child
-//!  anything with curl ──┘       │         passthrough ┘   retry  supervisor   └── HTTP ── upstream
+//!  clients              ingress            view   forward   call ── pool ── connection ── server
+//!  Claude Code, Cursor ─┐                 direct ┐    │       │       │         │
+//!  Codex, Inspector ────┼─ HTTP :12011 ─── meta  ├────┴───────┤     slot      mux ─ stdio ─ child
+//!  anything with curl ──┘       │         passthrough ┘     retry  supervisor   └── HTTP ── upstream
 //!                            session         │             ◀── announcements ──┘
 //!                                         catalog ── search
 //!  metamcp status, call ─┐
@@ -21,7 +21,9 @@
 //! 1. [`ingress`] checks host, origin, token and size. [`protocol::Message::parse`] scans the body
 //!    for the few values that metamcp rewrites; all other bytes pass as they are. The client's
 //!    [`session::Session`] registers the request, so that a cancellation finds it.
-//! 2. [`view`] finds the server by the prefix, and renames the tool to `log`.
+//! 2. [`view::ViewChoice`] maps the path to a view, and [`view::Views`] dispatches to it. The direct
+//!    view finds the server by the prefix, renames the tool to `log`, and hands both to the
+//!    [`forward::Forwarder`], which returns an exchange.
 //! 3. [`call::Exchange`] asks the server's [`pool::BreakerGate`], and takes a
 //!    [`pool::ConnectionLease`] from the [`pool::ServerSlot`]: shared, exclusive or per session, as
 //!    the server's `sharing` says. Without a connection, one attempt serves all waiting requests.

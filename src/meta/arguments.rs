@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub use error::ArgumentError;
 pub(super) use field_reader::FieldReader;
-pub use keyword_arguments::{BackendKind, DetailLevel};
+pub use keyword_arguments::DetailLevel;
 pub use page_arguments::PageArguments;
 
 use super::{
@@ -24,7 +24,10 @@ use super::{
     discover::DiscoverArguments,
     provision::ProvisionArguments,
 };
-use crate::{config::defaults, tool::RequestedTool};
+use crate::{
+    config::defaults,
+    tool::{RequestedTool, error::BACKEND_KIND},
+};
 
 /// The arguments of a meta-tool.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,8 +54,6 @@ pub enum MetaArguments {
     ListNamespaces(PageArguments),
     /// The arguments of `list_tools`.
     ListTools {
-        /// Only tools of this kind; all tools are of [`BackendKind::Mcp`].
-        backend_kind: Option<BackendKind>,
         /// Only tools of this server.
         backend_name: Option<String>,
         /// The page of the list.
@@ -115,11 +116,12 @@ impl MetaArguments {
                 page: PageArguments::read(&fields)?,
             },
             MetaTool::ListNamespaces => Self::ListNamespaces(PageArguments::read(&fields)?),
-            MetaTool::ListTools => Self::ListTools {
-                backend_kind: fields.word("backend_kind", &BackendKind::WORDS)?,
-                backend_name: fields.text("backend_name")?,
-                page: PageArguments::read(&fields)?,
-            },
+            MetaTool::ListTools => {
+                // All tools are of this kind.
+                fields.word("backend_kind", &[(BACKEND_KIND, ())])?;
+                let backend_name = fields.text("backend_name")?;
+                Self::ListTools { backend_name, page: PageArguments::read(&fields)? }
+            }
             MetaTool::DescribeTool => Self::DescribeTool {
                 tool: fields.tool_id()?,
                 detail: match fields.word("detail_level", &DetailLevel::WORDS)? {

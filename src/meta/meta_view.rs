@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    arguments::{BackendKind, MetaArguments},
+    arguments::MetaArguments,
     call, chain,
     definitions::{self, MetaTool},
     describe, discover,
@@ -182,15 +182,9 @@ async fn run(call: MetaCall<'_>, arguments: MetaArguments) -> Result<RequestOutc
             discover::summaries(call, Some(&query), None, &page).await
         }
         MetaArguments::ListNamespaces(page) => discover::list_namespaces(call, &page).await,
-        MetaArguments::ListTools { backend_kind, backend_name, page } => match backend_kind {
-            None | Some(BackendKind::Mcp) => {
-                discover::summaries(call, None, backend_name.as_deref(), &page).await
-            }
-            // All tools run on servers.
-            Some(BackendKind::Local | BackendKind::Provider) => {
-                Ok(call.reply.value(r#"{"tools":[]}"#))
-            }
-        },
+        MetaArguments::ListTools { backend_name, page } => {
+            discover::summaries(call, None, backend_name.as_deref(), &page).await
+        }
         MetaArguments::Call(arguments) => call::call_tool(call, arguments).await,
         MetaArguments::RunTool(arguments) => call::run_tool(call, arguments).await,
         MetaArguments::Execute { .. } | MetaArguments::ExecuteCode { .. } => {

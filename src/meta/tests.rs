@@ -94,9 +94,10 @@ fn chain_results_match_the_output_schema() {
     let mut chain = ToolChain::new(vec![step; 3], 8, includes).expect("few enough");
     assert_declared(MetaTool::RunChain, &chain.to_result(1000));
     let failed = ToolOutcome::Failed(Box::new(ErrorObject::of_tool("no")));
-    for outcome in [ToolOutcome::Value("[1]".to_owned()), failed] {
+    let warning = Some("unchecked".to_owned());
+    for (outcome, warning) in [(ToolOutcome::Value("[1]".to_owned()), warning), (failed, None)] {
         let definition = Some(r#"{"name":"log"}"#.to_owned());
-        chain.record_result(StepResult { id: Some(id()), definition, outcome, warning: None });
+        chain.record_result(StepResult { id: Some(id()), definition, outcome, warning });
         assert_declared(MetaTool::RunChain, &chain.to_result(1000));
     }
 }

@@ -43,8 +43,6 @@ pub enum ErrorCode {
     NoBackends,
     /// Another backend was requested, but a tool runs only on its own server.
     BackendOverrideInvalid,
-    /// The tool does not run on the requested backend.
-    BackendOverrideNoMatch,
     /// The arguments of the tool are invalid.
     ValidationInput,
     /// The answer of the tool is not a result.
@@ -53,12 +51,8 @@ pub enum ErrorCode {
     ExecutionFailed,
     /// Streams are not supported.
     StreamNotSupported,
-    /// A stream broke off.
-    StreamFailed,
     /// A step of a chain failed.
     ChainStepFailed,
-    /// The caller cancelled the call.
-    Cancelled,
     /// It took too long.
     Timeout,
     /// metamcp itself failed.
@@ -68,7 +62,7 @@ pub enum ErrorCode {
 impl ErrorCode {
     /// Returns whether the same call may succeed later, judged by the kind alone.
     fn is_retryable(self) -> bool {
-        matches!(self, Self::ExecutionFailed | Self::StreamFailed | Self::Internal)
+        matches!(self, Self::ExecutionFailed | Self::Internal)
     }
 }
 
@@ -313,15 +307,12 @@ impl ErrorObject {
             ErrorCode::ValidationInput if is_format => (INVALID_PARAMS, "INVALID_FORMAT"),
             ErrorCode::ValidationInput
             | ErrorCode::BackendOverrideInvalid
-            | ErrorCode::BackendOverrideNoMatch
             | ErrorCode::StreamNotSupported => (INVALID_PARAMS, "INVALID_ARGUMENTS"),
             ErrorCode::Timeout => (REQUEST_TIMEOUT, "TIMEOUT"),
             ErrorCode::ValidationOutput => (INTERNAL_ERROR, "INVALID_RESULT"),
-            ErrorCode::ExecutionFailed
-            | ErrorCode::StreamFailed
-            | ErrorCode::ChainStepFailed
-            | ErrorCode::Cancelled
-            | ErrorCode::Internal => (INTERNAL_ERROR, "EXECUTION_FAILED"),
+            ErrorCode::ExecutionFailed | ErrorCode::ChainStepFailed | ErrorCode::Internal => {
+                (INTERNAL_ERROR, "EXECUTION_FAILED")
+            }
         };
         RpcError::new(code, name, self.failure.clone())
             .suggest(self.remedy.clone())

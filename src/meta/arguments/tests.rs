@@ -237,7 +237,13 @@ fn each_field_of_each_definition_is_read() {
             let mut more = least.clone();
             more.insert(name.clone(), value(schema));
             // The first word, and a `true` that is the default, change nothing.
-            let is_usual = schema["default"] == value(schema);
+            let is_only_word = schema["enum"].as_array().is_some_and(|words| words.len() == 1);
+            if is_only_word {
+                let mut other = more.clone();
+                other.insert(name.clone(), json!("another"));
+                assert!(read(*tool, &json!(other)).is_err(), "{}: {name}", tool.name());
+            }
+            let is_usual = is_only_word || schema["default"] == value(schema);
             let found = read(*tool, &json!(more)).expect(name);
             let is_same = found == plain;
             assert_eq!(is_same, least.contains_key(name) || is_usual, "{}: {name}", tool.name());
