@@ -3,10 +3,10 @@
 //! This page is the architecture. `metamcp --help` and `docs/` are the manual; start at the README.
 //!
 //! ```text
-//!  clients              ingress            view   forward   call ── pool ── connection ── server
-//!  Claude Code, Cursor ─┐                 direct ┐    │       │       │         │
-//!  Codex, Inspector ────┼─ HTTP :12011 ─── meta  ├────┴───────┤     slot      mux ─ stdio ─ child
-//!  anything with curl ──┘       │         passthrough ┘     retry  supervisor   └── HTTP ── upstream
+//!  clients              ingress            view   forward ── call ── pool ── connection ── server
+//!  Claude Code, Cursor ─┐                 direct ┐   │         │       │         │
+//!  Codex, Inspector ────┼─ HTTP :12011 ─── meta  ├───┘         │     slot      mux ─ stdio ─ child
+//!  anything with curl ──┘       │         passthrough ┘      retry  supervisor   └ HTTP ─ upstream
 //!                            session         │             ◀── announcements ──┘
 //!                                         catalog ── search
 //!  metamcp status, call ─┐
@@ -51,7 +51,9 @@
 //! | control interface | JSON-RPC for operators, on a Unix socket or at `/rpc` |
 //! | demand | the log level and the resources that clients want a connection to report |
 //! | era | `legacy` (versions up to 2025-11-25, with a handshake) or `modern` (2026-07-28, without) |
+//! | directory | the tools of all servers, by name and by search |
 //! | exchange | one request and its answer, over as many attempts and connections as it takes |
+//! | forwarder | the services that lead from a request and a slot to an exchange |
 //! | generation | the number of a connection, or of a catalog snapshot, that grows with each new one |
 //! | held call | a call of a legacy server that waits for the answers of a modern client |
 //! | holder | the account and the member that a permit, a stream or a request counts for |
@@ -73,7 +75,7 @@
 //! | task | a call that continues without its caller, or a server's own MCP task |
 //! | unit | a systemd unit that runs a server, reached over its socket |
 //! | upstream | an MCP server over HTTP |
-//! | view | what a client sees at a path: `direct`, `meta`, or one server |
+//! | view | what a client sees at a path: `direct`, `meta`, or one server; operators have one, too |
 //!
 //! # The modules, in reading order
 //!
@@ -121,7 +123,7 @@
 //! | [`tool`] | the tools of servers: ids, resolution, search, checked arguments, errors for models |
 //! | [`provision`] | servers that start when a client asks for what they do |
 //! | [`meta`] | the meta-tools: definitions, arguments, execution, replies |
-//! | [`view`] | the views: merged, one server, meta-tools |
+//! | [`view`] | the views: merged, one server, meta-tools, operators; the table of their paths |
 //! | [`status`] | the state of the service, for systemd, probes and operators |
 //! | [`typegen`] | TypeScript declarations of tools |
 //! | [`task`] | calls that continue without their callers |

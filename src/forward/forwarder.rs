@@ -90,7 +90,7 @@ impl Forwarder {
     /// Returns the limits of a request with this timeout, at most those of the service.
     pub fn limits_within(&self, timeout: Option<Duration>) -> ConnectionLimits {
         let limits = self.limits();
-        timeout.map_or(limits, |timeout| total_limit(timeout.min(limits.total)))
+        timeout.map_or(limits, |timeout| ConnectionLimits::of_total(timeout.min(limits.total)))
     }
 
     /// Returns the slot of a server.
@@ -204,11 +204,6 @@ pub fn client_exchange(
     let owner = one_shot.as_ref().map(OneShotClient::owner).or(session.owner());
     Exchange::new(slot, owner, session.client(), session.holder(), request, limits)
         .with_one_shot(one_shot)
-}
-
-/// Returns limits that end a request after `total`.
-pub fn total_limit(total: Duration) -> ConnectionLimits {
-    ConnectionLimits { silence: total, total }
 }
 
 /// Returns whether all clients share one connection to the server.

@@ -9,6 +9,6 @@ mod forwarder;
 mod own_handshake;
 mod request_outcome;
 
-pub use forwarder::{Forwarder, client_exchange, is_shared, total_limit};
+pub use forwarder::{Forwarder, client_exchange, is_shared};
 pub use own_handshake::{discovery_result, initialize_result};
 pub use request_outcome::{RequestOutcome, missing, quoted};

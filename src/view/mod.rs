@@ -21,9 +21,7 @@ mod passthrough;
 mod resource_locator;
 mod subscribe;
 mod task_requests;
-mod view_choice;
 mod views;
 
 pub use operator::{BackgroundCall, OperatorView};
-pub use view_choice::{View, ViewChoice};
-pub use views::Views;
+pub use views::{View, ViewChoice, Views};

@@ -9,8 +9,9 @@ use crate::{
     call,
     catalog::Catalog,
     config::defaults,
+    connection::ConnectionLimits,
     era::client_subscription::SubscriptionFilter,
-    forward::{Forwarder, is_shared, total_limit},
+    forward::{Forwarder, is_shared},
     pool::ServerSlot,
     protocol::{mcp_apps, payloads::ServerProfile},
     server_name::ServerName,
@@ -89,7 +90,7 @@ impl ModernSubscriptions {
         if uris.is_empty() {
             return Vec::new();
         }
-        let limits = total_limit(defaults::SUBSCRIBE_TIMEOUT);
+        let limits = ConnectionLimits::of_total(defaults::SUBSCRIBE_TIMEOUT);
         // No other request may ever need the connection. A late server is subscribed once it
         // connects.
         if let Ok(lease) = call::connect(slot, None, limits).await

@@ -14,10 +14,10 @@ use crate::{
     call::{self, CallError},
     catalog::Catalog,
     config::defaults,
+    connection::ConnectionLimits,
     era,
     forward::{
         Forwarder, RequestOutcome, client_exchange, discovery_result, initialize_result, is_shared,
-        total_limit,
     },
     pool::ServerSlot,
     protocol::{
@@ -76,7 +76,7 @@ impl PassthroughView {
 
     /// Returns the profile of a server, if it is connected or connects at once.
     async fn known_profile(&self, slot: &Arc<ServerSlot>) -> Option<ServerProfile> {
-        let limits = total_limit(defaults::DISCOVER_TIMEOUT);
+        let limits = ConnectionLimits::of_total(defaults::DISCOVER_TIMEOUT);
         let lease = call::connect(slot, Some(self.forwarder.observer()), limits).await.ok()?;
         lease.connection.profile().cloned()
     }
@@ -238,7 +238,8 @@ impl PassthroughView {
         request: &Message,
     ) -> RequestOutcome {
         let timeout = if is_root { Duration::ZERO } else { defaults::INITIALIZE_TIMEOUT };
-        let lease = call::connect(slot, session.owner(), total_limit(timeout)).await.ok();
+        let lease =
+            call::connect(slot, session.owner(), ConnectionLimits::of_total(timeout)).await.ok();
         let requested = request.string(MessagePart::ProtocolVersion);
         let answer_with = |profile: &ServerProfile| {
             // Without a session, there is no stream for notifications.

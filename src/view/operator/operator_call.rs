@@ -1,4 +1,4 @@
-//! What operators ask for and get: calls of tools, at their stages, and lists.
+//! The calls of operators at their stages, and the lists that operators get.
 
 use std::time::Duration;
 
