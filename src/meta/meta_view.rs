@@ -8,11 +8,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    arguments::MetaArguments,
     call, chain,
     definitions::{self, MetaTool},
     describe, discover,
     kept_results::KeptResults,
+    meta_arguments::MetaArguments,
     provision,
     reply::{MetaCall, MetaRefusal, MetaReply},
     services::MetaServices,

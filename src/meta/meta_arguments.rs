@@ -1,23 +1,11 @@
-//! The typed arguments of the meta-tools.
+//! The arguments of each meta-tool, read from the arguments of a call.
 //!
-//! The definition of each tool is the only list of its fields, and the source of their descriptions
-//! in errors. Models nest and spell arguments in their own ways, so every unambiguous form is
-//! accepted: an object or a list written as a string, one item instead of a list, and `null` or an
-//! empty text for a missing field. Pure.
-
-mod error;
-mod field_reader;
-mod keyword_arguments;
-mod page_arguments;
+//! Pure.
 
 use std::time::Duration;
 
-pub use error::ArgumentError;
-pub(super) use field_reader::FieldReader;
-pub use keyword_arguments::DetailLevel;
-pub use page_arguments::PageArguments;
-
 use super::{
+    arguments::{ArgumentError, DetailLevel, FieldReader, PageArguments, unwrapped},
     call::{CallArguments, RunArguments},
     chain::{ChainIncludes, StepArguments},
     definitions::MetaTool,
@@ -104,7 +92,7 @@ impl MetaArguments {
     ///
     /// [`ArgumentError`] names the first field that is missing, unknown or wrong.
     pub fn read(tool: MetaTool, text: Option<&str>) -> Result<Self, ArgumentError> {
-        let text = field_reader::unwrapped(text.unwrap_or("{}"));
+        let text = unwrapped(text.unwrap_or("{}"));
         let fields = FieldReader::of_tool(tool, &text)?;
         Ok(match tool {
             MetaTool::Discover => Self::Discover(DiscoverArguments::read(&fields)?),
