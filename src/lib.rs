@@ -3,10 +3,10 @@
 //! This page is the architecture. `metamcp --help` and `docs/` are the manual; start at the README.
 //!
 //! ```text
-//!  clients              ingress            view           call ── pool ── connection ── server
-//!  Claude Code, Cursor ─┐                 direct ┐          │       │         │
-//!  Codex, Inspector ────┼─ HTTP :12011 ─── meta  ├──────────┤     slot      mux ─ stdio ─ child
-//!  anything with curl ──┘       │         passthrough ┘   retry  supervisor   └── HTTP ── upstream
+//!  clients              ingress            view   forward ── call ── pool ── connection ── server
+//!  Claude Code, Cursor ─┐                 direct ┐   │         │       │         │
+//!  Codex, Inspector ────┼─ HTTP :12011 ─── meta  ├───┘         │     slot      mux ─ stdio ─ child
+//!  anything with curl ──┘       │         passthrough ┘      retry  supervisor   └ HTTP ─ upstream
 //!                            session         │             ◀── announcements ──┘
 //!                                         catalog ── search
 //!  metamcp status, call ─┐
@@ -21,7 +21,9 @@
 //! 1. [`ingress`] checks host, origin, token and size. [`protocol::Message::parse`] scans the body
 //!    for the few values that metamcp rewrites; all other bytes pass as they are. The client's
 //!    [`session::Session`] registers the request, so that a cancellation finds it.
-//! 2. [`view`] finds the server by the prefix, and renames the tool to `log`.
+//! 2. [`view::ViewChoice`] maps the path to a view, and [`view::Views`] dispatches to it. The direct
+//!    view finds the server by the prefix, renames the tool to `log`, and hands both to the
+//!    [`forward::Forwarder`], which returns an exchange.
 //! 3. [`call::Exchange`] asks the server's [`pool::BreakerGate`], and takes a
 //!    [`pool::ConnectionLease`] from the [`pool::ServerSlot`]: shared, exclusive or per session, as
 //!    the server's `sharing` says. Without a connection, one attempt serves all waiting requests.
@@ -50,7 +52,9 @@
 //! | control interface | JSON-RPC for operators, on a Unix socket or at `/rpc` |
 //! | demand | the log level and the resources that clients want a connection to report |
 //! | era | `legacy` (versions up to 2025-11-25, with a handshake) or `modern` (2026-07-28, without) |
+//! | directory | the tools of all servers, by name and by search |
 //! | exchange | one request and its answer, over as many attempts and connections as it takes |
+//! | forwarder | the services that lead from a request and a slot to an exchange |
 //! | generation | the number of a connection, or of a catalog snapshot, that grows with each new one |
 //! | held call | a call of a legacy server that waits for the answers of a modern client |
 //! | holder | the account and the member that a permit, a stream or a request counts for |
@@ -74,7 +78,7 @@
 //! | task | a call that continues without its caller, or a server's own MCP task |
 //! | unit | a systemd unit that runs a server, reached over its socket |
 //! | upstream | an MCP server over HTTP |
-//! | view | what a client sees at a path: `direct`, `meta`, or one server |
+//! | view | what a client sees at a path: `direct`, `meta`, or one server; operators have one, too |
 //!
 //! # The modules, in reading order
 //!
@@ -119,10 +123,12 @@
 //! | [`pool`] | all connections: slots, supervisors, admission, idle timeouts |
 //! | [`call`] | the only way from a request to a server, with the retries that are safe |
 //! | [`session`] | the state of clients between requests |
+//! | [`forward`] | the services of all views: from a request and a server to an exchange |
 //! | [`catalog`] | the lists of all servers, also without a connection |
+//! | [`tool`] | the tools of servers: ids, resolution, search, checked arguments, errors for models |
 //! | [`provision`] | servers that start when a client asks for what they do |
-//! | [`meta`] | the meta-tools: definitions, arguments, checks, errors |
-//! | [`view`] | the views: merged, one server, meta-tools |
+//! | [`meta`] | the meta-tools: definitions, arguments, execution, replies |
+//! | [`view`] | the views: merged, one server, meta-tools, operators; the table of their paths |
 //! | [`status`] | the state of the service, for systemd, probes and operators |
 //! | [`typegen`] | TypeScript declarations of tools |
 //! | [`task`] | calls that continue without their callers |
@@ -188,6 +194,7 @@ pub mod error_report;
 pub mod fair_share;
 pub mod fault_class;
 pub mod files;
+pub mod forward;
 pub mod http_body;
 pub mod http_client;
 pub mod import;
@@ -212,6 +219,7 @@ pub mod task;
 pub mod telemetry;
 pub mod time_format;
 pub mod tls;
+pub mod tool;
 pub mod typegen;
 pub mod unsent_messages;
 pub mod view;

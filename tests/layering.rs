@@ -109,9 +109,17 @@ fn a_planted_violation_is_found() {
     assert_eq!(used("let x = crate::pool::Pool;", &modules), BTreeSet::from(["pool".to_owned()]));
 }
 
-/// The pure modules; their files need not contain the word.
-const PURE: [&str; 5] =
-    ["src/protocol/", "src/meta/", "src/search/", "src/server_name.rs", "src/fault_class.rs"];
+/// The beginnings of the paths of pure modules; their files need not contain the word.
+const PURE: [&str; 8] = [
+    "src/protocol/",
+    "src/search/",
+    "src/tool/error",
+    "src/tool/field_selection",
+    "src/tool/validation",
+    "src/meta/arguments",
+    "src/server_name.rs",
+    "src/fault_class.rs",
+];
 
 /// Returns whether a file's module page calls it pure.
 fn calls_itself_pure(text: &str) -> bool {

@@ -25,7 +25,7 @@ use crate::{
     systemd::{inherited_sockets::InheritedSockets, privilege_drop},
     telemetry::log,
     tls::TlsIdentity,
-    view::Choice,
+    view::ViewChoice,
 };
 
 /// Run the service until it is stopped
@@ -60,7 +60,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     if args.overrides.is_stdio() {
         return stdio::standalone(
             configuration::sources(args.config, &args.overrides)?,
-            &Choice::Root,
+            ViewChoice::Root,
         );
     }
     if args.launched {

@@ -17,7 +17,7 @@ use crate::{
     peer_process::ConnectedClient,
     systemd::privilege_drop,
     telemetry::log,
-    view::Choice,
+    view::ViewChoice,
 };
 
 /// Serve a client that only speaks MCP over standard input and output
@@ -47,12 +47,10 @@ pub(super) struct Args {
 }
 
 impl Args {
-    fn choice(&self) -> Choice {
+    fn choice(&self) -> ViewChoice<'_> {
         match (&self.server, self.view.as_deref()) {
-            (Some(server), _) => Choice::Server(server.clone()),
-            (None, Some("direct")) => Choice::Direct,
-            (None, Some("meta")) => Choice::Meta,
-            (None, _) => Choice::Root,
+            (Some(server), _) => ViewChoice::Server(server),
+            (None, view) => view.and_then(ViewChoice::named).unwrap_or(ViewChoice::Root),
         }
     }
 }
@@ -61,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.standalone {
         let file = args.config.clone().or_else(config::usual_file);
         let file = file.ok_or_else(configuration::no_file)?;
-        return standalone(configuration::without_flags(file), &args.choice());
+        return standalone(configuration::without_flags(file), args.choice());
     }
     let mut socket = args.target.path();
     if UnixStream::connect(&socket).is_err()
@@ -70,10 +68,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         socket = launched;
     }
     let params = match args.choice() {
-        Choice::Root => json!({ "view": "root" }),
-        Choice::Direct => json!({ "view": "direct" }),
-        Choice::Meta => json!({ "view": "meta" }),
-        Choice::Server(server) => json!({ "server": server }),
+        ViewChoice::Server(server) => json!({ "server": server }),
+        view => json!({ "view": view.name() }),
     };
     let _log = log::start(LogLevel::Info);
     let runtime = runtime(Builder::new_current_thread())?;
@@ -86,7 +82,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 
 /// Serves the client on standard input and output with its own servers, declared by `sources`;
 /// SIGHUP reloads them.
-pub(super) fn standalone(sources: ConfigSources, choice: &Choice) -> Result<(), Failed> {
+pub(super) fn standalone(sources: ConfigSources, choice: ViewChoice<'_>) -> Result<(), Failed> {
     serve::forbid_dumps()?;
     // Capabilities are inherited by threads, so the process must have one thread.
     privilege_drop::drop_all()

@@ -14,7 +14,7 @@ use crate::{
 /// Answers `auth/status`.
 pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
     let server: Option<String> = request.params.optional("server")?;
-    let servers = request.service.parts.views.operator_servers(server.as_deref())?;
+    let servers = request.service.parts.operators.servers(server.as_deref())?;
     // Credentials are files, so that this blocks.
     let states = task::spawn_blocking(move || states(&servers)).await;
     Ok(Value::from(states.unwrap_or_default()).to_string())

@@ -20,7 +20,7 @@ pub(super) async fn list_result(
 ) -> MethodResult {
     let server: Option<String> = request.params.optional("server")?;
     let is_reported = request.params.flag("report")?;
-    let listed = request.service.parts.views.operator_list(list, server.as_deref()).await?;
+    let listed = request.service.parts.operators.list(list, server.as_deref()).await?;
     let entries: Vec<String> =
         each(&listed).map(|(server, item)| entry(server, name, item.json())).collect();
     Ok(rendered(&entries, is_reported.then(|| unavailable(&listed)), None))

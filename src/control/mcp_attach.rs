@@ -22,7 +22,7 @@ use crate::{
         jsonrpc::MessagePart,
         rpc_error::{INVALID_REQUEST, NO_ROOM},
     },
-    view::{Choice, View},
+    view::{View, ViewChoice},
 };
 
 /// The parameters of a connection to attach.
@@ -80,17 +80,16 @@ impl AttachParams {
         let permit = permits.try_acquire_owned().map_err(|_| too_many())?;
         let params = ControlParams::read(ControlMethod::McpAttach, request.params())?;
         let view: Option<String> = params.optional("view")?;
-        let choice = match (view.as_deref(), params.optional("server")?) {
-            (None, Some(server)) => Choice::Server(server),
-            (None | Some("root"), None) => Choice::Root,
-            (Some("direct"), None) => Choice::Direct,
-            (Some("meta"), None) => Choice::Meta,
-            (Some(_), None) => return Err(params.invalid("view", "`direct`, `meta` or `root`")),
+        let server: Option<String> = params.optional("server")?;
+        let choice = match (view.as_deref(), server.as_deref()) {
+            (None, Some(server)) => ViewChoice::Server(server),
+            (None, None) => ViewChoice::Root,
+            (Some(view), None) => ViewChoice::named(view)
+                .ok_or_else(|| params.invalid("view", "`direct`, `meta` or `root`"))?,
             (Some(_), Some(_)) => return Err(params.invalid("view", "absent if `server` is given")),
         };
-        let chosen = service.parts.views.choose(&choice);
-        let (view, path) = chosen.map_err(|error| error.to_rpc())?;
-        let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": path });
+        let view = service.parts.ingress.choose(choice).map_err(|error| error.to_rpc())?;
+        let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": choice.path() });
         let id = request.part(MessagePart::Id).unwrap_or("null");
         Ok(Self { view, permit, answer: Message::response(id, &result.to_string()) })
     }

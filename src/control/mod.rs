@@ -33,7 +33,7 @@ use crate::{
     similar_names::nearest,
     status::StatusBoard,
     task::TaskDriver,
-    view::{Views, operator},
+    view::{OperatorView, operator},
 };
 
 mod auth_status;
@@ -71,7 +71,7 @@ pub struct ControlParts {
     /// The state of the service.
     pub board: Arc<StatusBoard>,
     /// The lists and methods of the servers.
-    pub views: Arc<Views>,
+    pub operators: Arc<OperatorView>,
     /// The context that serves clients attached to the socket.
     pub ingress: Arc<IngressContext>,
     /// The calls that continue without their callers.
@@ -150,7 +150,7 @@ impl ControlService {
 
     /// Returns the group that is admitted at the socket, if any.
     fn control_group(&self) -> Option<String> {
-        self.parts.views.config().listen.control_group.clone()
+        self.parts.operators.config().listen.control_group.clone()
     }
 
     /// Answers a request.
@@ -225,8 +225,8 @@ async fn finish_call(
     method: &'static str,
     params: &Value,
 ) -> MethodResult {
-    let views = &request.service.parts.views;
-    let exchange = views.operator_ask(server, method, &params.to_string(), request.holder())?;
+    let operators = &request.service.parts.operators;
+    let exchange = operators.ask(server, method, &params.to_string(), request.holder())?;
     operator::finish(exchange, None).await
 }
 

@@ -25,7 +25,7 @@ pub(super) async fn get(request: &ControlRequest<'_>) -> MethodResult {
         Some(arguments) => json!({ "name": name, "arguments": arguments }),
         None => json!({ "name": name }),
     };
-    let (views, asked) = (&request.service.parts.views, asked.to_string());
-    let exchange = views.operator_prompt(&server, &name, &asked, request.holder()).await?;
+    let (operators, asked) = (&request.service.parts.operators, asked.to_string());
+    let exchange = operators.prompt(&server, &name, &asked, request.holder()).await?;
     operator::finish(exchange, None).await
 }

@@ -342,7 +342,7 @@ async fn write(
     service: &ControlService,
 ) {
     while let Some(line) = queue.recv().await {
-        let timeout = service.parts.views.config().listen.write_timeout;
+        let timeout = service.parts.operators.config().listen.write_timeout;
         for mut rest in [&line[..], b"\n"] {
             while !rest.is_empty() {
                 match time::timeout(timeout, writer.write(rest)).await {

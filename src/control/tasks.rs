@@ -38,7 +38,7 @@ pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
         holder: request.holder(),
     };
     let (service, holder) = (request.service, request.holder());
-    let CheckedCall { tool, request, .. } = service.parts.views.operator_request(&call).await?;
+    let CheckedCall { tool, request, .. } = service.parts.operators.request(&call).await?;
     let work = TaskWork { slot: tool.slot, tool: tool.item, request, timeout, holder };
     let task = service.parts.task_driver.start(work).await.map_err(not_started)?;
     let started = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });
@@ -50,7 +50,7 @@ pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
     let wanted: Option<String> = request.params.optional("server")?;
     let service = request.service;
     if let Some(server) = &wanted {
-        service.parts.views.server_view(server).map_err(|error| error.to_operator())?;
+        service.parts.operators.check_declared(server)?;
     }
     let expiry = service.parts.task_driver.expiry();
     let mut servers: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -60,7 +60,7 @@ pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
         let tasks = servers.entry(task.server.clone()).or_default();
         tasks.push(task.to_operator_json(expiry));
     }
-    let listing = service.parts.views.listing_tasks();
+    let listing = service.parts.operators.listing_tasks();
     let listing = listing.iter().map(|server| server.as_str()).filter(|server| is_wanted(server));
     let listed = listing.map(|server| async move { (server, listed_by(request, server).await) });
     for (server, mut tasks) in futures_util::future::join_all(listed).await {
@@ -84,8 +84,9 @@ async fn listed_by(request: &ControlRequest<'_>, server: &str) -> Vec<Value> {
     let reading = async {
         let mut params = "{}".to_owned();
         for _ in 0..defaults::TASK_PAGES_MAX {
-            let views = &request.service.parts.views;
-            let answer = views.ask_about_task(server, task::LIST, &params, request.holder()).await;
+            let operators = &request.service.parts.operators;
+            let answer =
+                operators.ask_about_task(server, task::LIST, &params, request.holder()).await;
             let Ok(answer) = answer else { return };
             let page: Value = answer
                 .part(MessagePart::Result)
@@ -127,7 +128,7 @@ pub(super) async fn result(request: &ControlRequest<'_>) -> MethodResult {
             return ask_server(request, &server, task::RESULT, &id).await;
         }
     };
-    let timeout = service.parts.views.config().service.request_timeout;
+    let timeout = service.parts.operators.config().service.request_timeout;
     let task = match is_waiting && !task.status.has_ended() {
         true => service.parts.task_driver.ended(&task.id, timeout).await.unwrap_or(task),
         false => task,
@@ -180,9 +181,9 @@ async fn find(request: &ControlRequest<'_>) -> Result<FoundTask, Box<RpcError>> 
     }
     let Some(server) = server else { return Err(unknown(&id).into()) };
     service.check_operator(requester, params.method).await?;
-    service.parts.views.server_view(&server).map_err(|error| error.to_operator())?;
+    service.parts.operators.check_declared(&server)?;
     // A server without a connection would be started, and would not know the task.
-    match service.parts.views.is_connected(&server) {
+    match service.parts.operators.is_connected(&server) {
         Some(true) => Ok(FoundTask::OfServer { server, id }),
         Some(false) | None => Err(unknown(&id).into()),
     }
@@ -206,8 +207,8 @@ async fn ask_server(
     id: &str,
 ) -> MethodResult {
     let params = json!({ "taskId": id }).to_string();
-    let views = &request.service.parts.views;
-    let answer = views.ask_about_task(server, method, &params, request.holder()).await;
+    let operators = &request.service.parts.operators;
+    let answer = operators.ask_about_task(server, method, &params, request.holder()).await;
     let answer = answer.map_err(|error| match error {
         // A server without tasks does not know this one either.
         CallError::Untranslatable { .. } => unknown(id),

@@ -13,12 +13,6 @@ use crate::{
     capacity_holder::Holder,
     compute_pool::StopFlag,
     config::defaults,
-    meta::{
-        ArgumentVerdict, FieldSelection, RequestedTool,
-        describe::{collapsed, common_depth, part_of},
-        result_document::with_note,
-        warnings,
-    },
     protocol::{
         ObjectMembers, RpcError,
         list_page::{ListItem, ListKind},
@@ -27,7 +21,13 @@ use crate::{
     redact,
     search::{RankingStrategy, SearchPattern},
     server_name::ServerName,
-    view::{FindQuery, ResolvedTool, Views, operator},
+    tool::{
+        ArgumentVerdict, FieldSelection, FindQuery, RequestedTool, ResolvedTool,
+        schema_collapse::{collapsed, common_depth},
+        schema_path::part_of,
+        warnings, with_note,
+    },
+    view::{OperatorView, operator},
 };
 
 impl ParamKind for RankingStrategy {
@@ -62,11 +62,11 @@ pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
     let server: Option<String> = request.params.optional("server")?;
     let detail = ToolDetail::of(&request.params)?;
     let is_reported = request.params.flag("report")?;
-    let views = &request.service.parts.views;
-    let listed = views.operator_list(ListKind::Tools, server.as_deref()).await?;
+    let operators = &request.service.parts.operators;
+    let listed = operators.list(ListKind::Tools, server.as_deref()).await?;
     let tools = each(&listed).map(|(server, item)| (server.clone(), item.clone())).collect();
     let unavailable = is_reported.then(|| unavailable(&listed));
-    Ok(rendered(&entries(views, tools, detail).await, unavailable, None))
+    Ok(rendered(&entries(operators, tools, detail).await, unavailable, None))
 }
 
 /// Answers `tools/grep`.
@@ -82,9 +82,16 @@ pub(super) async fn grep(request: &ControlRequest<'_>) -> MethodResult {
     })?;
     // Looks for one more, to know whether there are more.
     let limit = limit.unwrap_or(usize::MAX - 1).clamp(1, usize::MAX - 1);
-    let found = request.service.parts.views.grep(pattern, limit).await?;
+    let found = request
+        .service
+        .parts
+        .operators
+        .directory()
+        .grep(pattern, limit)
+        .await
+        .map_err(|error| operator::to_rpc_error(&error))?;
     let tools = found.each().map(|(_, server, item)| (server.name.clone(), item.clone()));
-    let entries = entries(&request.service.parts.views, tools.collect(), detail).await;
+    let entries = entries(&request.service.parts.operators, tools.collect(), detail).await;
     let unavailable = is_reported.then(|| found.unavailable().to_string());
     Ok(rendered(&entries, unavailable, Some(found.has_more)))
 }
@@ -102,9 +109,9 @@ pub(super) async fn search(request: &ControlRequest<'_>) -> MethodResult {
         limit: limit.unwrap_or(defaults::DISCOVER_LIMIT).clamp(1, defaults::DISCOVER_LIMIT_MAX),
         is_explained: request.params.flag("explain")?,
     };
-    let views = &request.service.parts.views;
-    let known = views.known_tools(query.server.or(query.text)).await;
-    let found = views.find(Holder::SERVICE, known, &query).await;
+    let operators = &request.service.parts.operators;
+    let known = operators.directory().known_tools(query.server.or(query.text)).await;
+    let found = operators.directory().find(Holder::SERVICE, known, &query).await;
     Ok(found.map_err(|error| operator::to_rpc_error(&error))?.to_value().to_string())
 }
 
@@ -113,10 +120,10 @@ pub(super) async fn info(request: &ControlRequest<'_>) -> MethodResult {
     let wanted = requested_tool(&request.params)?;
     let path: Option<String> = request.params.optional("path")?;
     let depth: Option<usize> = request.params.optional("schemaDepth")?;
-    let tool = request.service.parts.views.operator_tool(&wanted).await?;
+    let tool = request.service.parts.operators.tool(&wanted).await?;
     let bytes = tool.item.json().len();
     let describe = move |_: &StopFlag| described(&tool, path.as_deref(), depth);
-    request.service.parts.views.operator_compute(bytes, describe).await?
+    request.service.parts.operators.compute(bytes, describe).await?
 }
 
 /// Returns the definition of a tool with the requested part of its schema.
@@ -160,25 +167,25 @@ pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
         meta: request.params.meta()?,
         holder: request.holder(),
     };
-    let views = &request.service.parts.views;
-    let prepared = views.operator_call(&call).await?;
+    let operators = &request.service.parts.operators;
+    let prepared = operators.call(&call).await?;
     let result = operator::finish(prepared.exchange, request.requester.lines.as_ref()).await?;
     let n_bytes = result.len();
     let select_fields = move |stop: &StopFlag| {
         let result = fields.apply(&result, stop);
         prepared.warning.and_then(|words| with_note(&result, &words)).unwrap_or(result)
     };
-    views.operator_compute(n_bytes, select_fields).await
+    operators.compute(n_bytes, select_fields).await
 }
 
 /// Answers `tools/validate`.
 pub(super) async fn validate(request: &ControlRequest<'_>) -> MethodResult {
     let wanted = requested_tool(&request.params)?;
     let args = request.params.object("arguments")?.unwrap_or("{}");
-    let views = &request.service.parts.views;
-    let tool = views.operator_tool(&wanted).await?;
+    let operators = &request.service.parts.operators;
+    let tool = operators.tool(&wanted).await?;
     let (mut errors, mut doubts, mut unchecked) = (Vec::new(), Vec::new(), None);
-    match views.operator_verdict(&tool, args).await {
+    match operators.verdict(&tool, args).await {
         ArgumentVerdict::Fits => {}
         ArgumentVerdict::Wrong(misfit) => {
             errors.extend(misfit.problems.iter().map(ToString::to_string));
@@ -236,7 +243,7 @@ fn short(item: &ListItem) -> ObjectMembers<'_> {
 /// Returns the entries of a list, each as JSON text. Schemas are read outside of the event loop:
 /// there may be thousands.
 async fn entries(
-    views: &Views,
+    operators: &OperatorView,
     tools: Vec<(ServerName, ListItem)>,
     detail: ToolDetail,
 ) -> Vec<String> {
@@ -249,7 +256,7 @@ async fn entries(
     let tools = Arc::new(tools);
     let reading = Arc::clone(&tools);
     let bytes = tools.iter().map(|(_, item)| item.json().len()).sum();
-    let entries = views.operator_compute(bytes, move |_| with_schemas(&reading, detail)).await;
+    let entries = operators.compute(bytes, move |_| with_schemas(&reading, detail)).await;
     // The names are useful without schemas, too.
     entries.unwrap_or_else(|_| names(&tools))
 }

@@ -89,7 +89,7 @@ impl Daemon {
 
     /// Returns the time without use after which the service exits, if any.
     fn idle_exit(&self) -> Option<Duration> {
-        let declared = self.views.config().service.idle_exit;
+        let declared = self.forwarder.config().service.idle_exit;
         declared.unwrap_or(self.is_launched.then_some(defaults::LAUNCHED_IDLE_EXIT))
     }
 
@@ -106,8 +106,8 @@ impl Daemon {
         drain_deadline: CancellationToken,
         clients: TaskTracker,
     ) {
-        let Self { signals, views, commands, board, pool, listeners, .. } = self;
-        let timeout = views.config().service.shutdown_timeout;
+        let Self { signals, forwarder, commands, board, pool, listeners, .. } = self;
+        let timeout = forwarder.config().service.shutdown_timeout;
         notify::stopping(
             "finishing running requests",
             timeout + defaults::DRAIN_DEADLINE + defaults::SERVERS_END_TIMEOUT,

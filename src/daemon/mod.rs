@@ -25,11 +25,13 @@ use crate::{
     config::{Config, ConfigSources, defaults, secret::credentials_directory},
     connection::{Announcement, Dialer},
     control, descriptor_limit,
+    forward::Forwarder,
     ingress::{
         self, ControlDispatch, IngressContext,
         stdio_pipe::{self, ClientPipe},
     },
     memory_budget::{self, MemoryBudget},
+    meta::MetaView,
     pool::Pool,
     provision::Provisioner,
     server_name::ServerName,
@@ -39,9 +41,11 @@ use crate::{
     task::{TaskDriver, TaskFiles},
     telemetry::{liveness::Liveness, log::LogControl},
     tls::{self, TlsIdentity},
-    view::{Choice, Views},
+    tool::{ArgumentChecker, ToolDirectory},
+    view::{OperatorView, ViewChoice, Views},
 };
 
+mod catalog_upkeep;
 mod commands;
 pub mod control_socket;
 mod drain;
@@ -54,6 +58,7 @@ mod signals;
 pub mod start_error;
 mod stop_requests;
 
+use catalog_upkeep::CatalogUpkeep;
 use commands::CommandChannel;
 use drain::{close, drain};
 pub use listeners::Listeners;
@@ -70,7 +75,10 @@ pub struct Daemon {
     provisioner: Arc<Provisioner>,
     sessions: Arc<SessionRegistry>,
     catalog: Arc<Catalog>,
+    forwarder: Arc<Forwarder>,
+    upkeep: Arc<CatalogUpkeep>,
     views: Arc<Views>,
+    operators: Arc<OperatorView>,
     /// The calls that continue without their callers.
     tasks: Arc<TaskDriver>,
     /// The announcements of servers, until the task that handles them starts.
@@ -135,11 +143,21 @@ impl Daemon {
             StatusBoard::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Arc::new(Provisioner::new(slots, clients, Arc::clone(&catalog), &config));
-        let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let (lists, providing) = (Arc::clone(&catalog), Arc::clone(&provisioner));
-        let views = Arc::new(Views::new(slots, clients, lists, providing, config));
+        let forwarder = Forwarder::new(Arc::clone(&pool), Arc::clone(&sessions), config);
+        let directory = Arc::new(ToolDirectory::new(Arc::clone(&forwarder), Arc::clone(&catalog)));
+        let checker = Arc::new(ArgumentChecker::new(forwarder.computer().clone()));
+        let meta = MetaView::new(
+            Arc::clone(&forwarder),
+            Arc::clone(&directory),
+            Arc::clone(&checker),
+            Arc::clone(&provisioner),
+        );
+        let views = Arc::new(Views::new(Arc::clone(&forwarder), &catalog, meta));
+        let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
+        let operators = Arc::new(OperatorView::new(services, lists, directory, checker));
+        let upkeep = CatalogUpkeep::new(Arc::clone(&catalog), Arc::clone(&forwarder));
         let files = TaskFiles::in_directory(state_directory().as_deref());
-        let tasks = TaskDriver::new(Arc::clone(&views), files);
+        let tasks = TaskDriver::new(Arc::clone(&operators), files);
         Ok(Self {
             source,
             log,
@@ -147,8 +165,11 @@ impl Daemon {
             pool,
             provisioner,
             sessions,
+            forwarder,
             catalog,
+            upkeep,
             views,
+            operators,
             tasks,
             server_announcements: Some(server_announcements),
             client_announcements: Some(client_announcements),
@@ -178,11 +199,7 @@ impl Daemon {
         orphan_reaper::adopt();
         // Before servers start: they may need resources that orphans hold, and their fresh lists
         // must replace the cached ones.
-        tokio::join!(
-            child::terminate_orphans(),
-            self.views.restore_catalog(),
-            self.tasks.restore(),
-        );
+        tokio::join!(child::terminate_orphans(), self.upkeep.restore(), self.tasks.restore(),);
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);
@@ -206,7 +223,7 @@ impl Daemon {
         }
         let (stop, drain_deadline) = (CancellationToken::new(), CancellationToken::new());
         let (clients, _) = self.accept(&stop, &drain_deadline);
-        clients.spawn(Arc::clone(&self.views).prime_catalog(stop.clone()));
+        clients.spawn(Arc::clone(&self.upkeep).prime(stop.clone()));
         self.board.serving(true);
         let line = self.status_line();
         notify::ready(&line);
@@ -231,15 +248,15 @@ impl Daemon {
     /// [`CallError`] if the chosen view cannot be served.
     pub async fn run_for_client<R, W>(
         mut self,
-        choice: &Choice,
+        choice: ViewChoice<'_>,
         pipe: ClientPipe<R, W>,
     ) -> Result<(), CallError>
     where
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
-        let (view, _) = self.views.choose(choice)?;
-        tokio::join!(child::terminate_orphans(), self.views.restore_catalog());
+        let view = self.views.choose(choice)?;
+        tokio::join!(child::terminate_orphans(), self.upkeep.restore());
         let (stop, drain_deadline) = (CancellationToken::new(), CancellationToken::new());
         let (clients, context) = self.accept(&stop, &drain_deadline);
         self.board.serving(true);
@@ -256,7 +273,7 @@ impl Daemon {
                     signal = self.signals.next() => match signal {
                         StopSignal::Stop => {
                             stop.cancel();
-                            let timeout = self.views.config().service.shutdown_timeout;
+                            let timeout = self.forwarder.config().service.shutdown_timeout;
                             if time::timeout(timeout, &mut serving).await.is_err() {
                                 drain_deadline.cancel();
                                 let rest = defaults::DRAIN_DEADLINE;
@@ -287,8 +304,8 @@ impl Daemon {
         let announcements = (self.server_announcements.take(), self.client_announcements.take());
         if let (Some(of_servers), Some(to_clients)) = announcements {
             let sessions = Arc::clone(&self.sessions);
-            clients.spawn(Arc::clone(&self.views).run_announcements(of_servers, stop.clone()));
-            clients.spawn(Arc::clone(&self.views).keep_catalog(stop.clone()));
+            clients.spawn(Arc::clone(&self.upkeep).run_announcements(of_servers, stop.clone()));
+            clients.spawn(Arc::clone(&self.upkeep).keep(stop.clone()));
             clients.spawn(sessions.run(to_clients, stop.clone()));
         }
         clients.spawn(Arc::clone(&self.tasks).supervise(stop.clone(), drain_deadline.clone()));
@@ -298,10 +315,10 @@ impl Daemon {
             let (stop, tasks) = (stop.clone(), clients.clone());
             clients.spawn(ingress::serve(listener, context, tls, pulse, stop, tasks));
         }
-        let (board, views) = (Arc::clone(&self.board), Arc::clone(&self.views));
+        let (board, operators) = (Arc::clone(&self.board), Arc::clone(&self.operators));
         let (task_driver, commands) = (Arc::clone(&self.tasks), self.commands.sender());
         let ingress = Arc::clone(&context);
-        let parts = control::ControlParts { board, views, ingress, task_driver, commands };
+        let parts = control::ControlParts { board, operators, ingress, task_driver, commands };
         let (stop, deadline) = (stop.clone(), drain_deadline.clone());
         let service = control::ControlService::new(parts, stop, deadline, clients.clone());
         let dispatch: Weak<dyn ControlDispatch> =

@@ -73,7 +73,7 @@ impl Daemon {
         let _lock = self.pool.lock_servers();
         let servers = self.provisioner.servers_under(&new);
         let diff = self.pool.compare(&servers);
-        let (old, identity) = (self.views.config(), identity.map(Arc::new));
+        let (old, identity) = (self.forwarder.config(), identity.map(Arc::new));
         let change = ConfigChange { old, new, servers, diff, identity, token };
         self.parts().iter().for_each(|part| part.reconfigure(&change));
         Ok(change.diff)
@@ -92,12 +92,15 @@ impl Daemon {
             pool,
             sessions,
             catalog,
-            views,
+            forwarder,
             tasks,
             // A reload does not concern these.
             source: _,
             server_announcements: _,
             client_announcements: _,
+            upkeep: _,
+            views: _,
+            operators: _,
             board: _,
             liveness: _,
             listeners: _,
@@ -120,8 +123,8 @@ impl Daemon {
             // These look up servers in the pool.
             &**sessions,
             &**catalog,
-            &**views,
-            // They read the configuration of the views.
+            &**forwarder,
+            // They read the configuration of the forwarder.
             &**tasks,
         ]
     }

@@ -20,10 +20,10 @@ use crate::{
     call::Exchange,
     config::defaults,
     connection::{CallEvent, ServerRequest, SideMessage},
+    forward::RequestOutcome,
     memory_budget,
     protocol::{ByteChunks, Era, Message, RpcError, capability, payloads::method, sse},
     session::{RunningRequest, Session},
-    view::RequestOutcome,
 };
 
 /// The forms of an answer that the client accepts.

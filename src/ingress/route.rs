@@ -11,8 +11,10 @@ use super::{
     http_response, legacy, legacy_sse, origin,
 };
 use crate::{
-    fair_share::EvictablePermit, peer_process::ConnectedClient, telemetry::liveness::StuckLoop,
-    view::View,
+    fair_share::EvictablePermit,
+    peer_process::ConnectedClient,
+    telemetry::liveness::StuckLoop,
+    view::{View, ViewChoice},
 };
 
 /// Answers an HTTP request from `caller` that arrived at `address` on the connection of `permit`.
@@ -89,7 +91,7 @@ async fn dispatch(
     }
     // A server may be named `sse`.
     if let Some(path) = path.strip_suffix("/sse").filter(|path| *path != "/servers") {
-        let view = if path.is_empty() { context.views.root() } else { view(&context, path)? };
+        let view = view(&context, if path.is_empty() { "/" } else { path })?;
         return legacy_sse::open(context, view, &request, caller.holder);
     }
     let view = view(&context, path)?;
@@ -106,15 +108,9 @@ fn is_for_operators(path: &str) -> bool {
 
 /// Returns the view at a path.
 fn view(context: &IngressContext, path: &str) -> Result<View, IngressError> {
-    match path {
-        "/" | "/mcp" => Ok(context.views.root()),
-        "/direct" => Ok(View::Direct),
-        "/meta" => Ok(View::Meta),
-        _ => match path.strip_prefix("/servers/") {
-            Some(name) => context.views.server_view(name).map_err(IngressError::ServerNotFound),
-            None => Err(IngressError::PathNotFound(path.to_owned())),
-        },
-    }
+    let choice = ViewChoice::at_path(path);
+    let choice = choice.ok_or_else(|| IngressError::PathNotFound(path.to_owned()))?;
+    context.choose(choice).map_err(IngressError::ServerNotFound)
 }
 
 fn probe(

@@ -1,13 +1,15 @@
-//! The outcome of a tool call: a value or a failure.
+//! The outcome of a tool call: a value or a failure. Pure.
 
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
-use super::error::ErrorObject;
-use crate::protocol::{
-    ObjectMembers,
-    json_array::{RESULT_BLOCKS_MAX, all_items, first_items},
-    list_page::is_text_block,
-    nesting_depth::is_too_deep,
+use crate::{
+    protocol::{
+        ObjectMembers,
+        json_array::{RESULT_BLOCKS_MAX, all_items, first_items},
+        list_page::is_text_block,
+        nesting_depth::is_too_deep,
+    },
+    tool::{ErrorObject, error::BACKEND_KIND, tool_result::texts_of},
 };
 
 /// The outcome of a tool call.
@@ -60,17 +62,9 @@ pub fn other_blocks(result: &str) -> Vec<String> {
     others.map(str::to_owned).collect()
 }
 
-/// Returns the texts of the blocks of a result.
-pub(super) fn texts(content: &str) -> Vec<String> {
-    texts_of(&all_items(content, RESULT_BLOCKS_MAX).unwrap_or_default())
-}
-
-fn texts_of(blocks: &[&RawValue]) -> Vec<String> {
-    let text = |block: &&RawValue| {
-        let block = ObjectMembers::read(block.get())?;
-        if block.string("type")? == "text" { block.string("text") } else { None }
-    };
-    blocks.iter().filter_map(text).collect()
+/// Returns the backend of the tools of a server, as JSON text.
+pub fn backend_of(server: &str) -> String {
+    json!({ "kind": BACKEND_KIND, "serverName": server }).to_string()
 }
 
 #[cfg(test)]
@@ -78,7 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::meta::error::ErrorCode;
+    use crate::tool::ErrorCode;
 
     fn value(result: &str) -> String {
         match ToolOutcome::read("git", result) {

@@ -2,6 +2,8 @@
 //!
 //! A cursor is valid only for the same question to the same catalog. In another list, the same
 //! position is another item, so a client would miss items or see them twice. Its text is opaque.
+//!
+//! Pure.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};

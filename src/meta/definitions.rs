@@ -6,7 +6,7 @@
 //! clients would reject answers without a structured value.
 //!
 //! The core set, which every client of the view always has in its context, is 3,945 bytes. That is
-//! 925 tokens of `o200k_base`, 913 of `cl100k_base` and 930 of Claude's published tokenizer.
+//! 925 tokens of `o200k_base`, 913 of `cl100k_base` and 930 of Claude's published tokenizer. Pure.
 
 use std::sync::LazyLock;
 

@@ -1,54 +1,52 @@
-//! The meta-tools: their names, arguments and answers.
+//! The meta-tools: a view of a few tools that give access to hundreds.
 //!
-//! A few tools give access to hundreds. A model finds a tool by what it does, reads its arguments,
-//! and calls it.
+//! A model finds a tool by what it does, reads its arguments, and calls it.
 //!
 //! ```text
 //!  tools/list ── definitions
-//!  tools/call ── arguments ── tool_id ── describe ── warnings ──▶ the answer
-//!                │              └── validation ── progress ──▶ the call
-//!                ▼                     ▼                       ▼
-//!            RpcError         ErrorObject ◀─ outcome ─ field_selection ─ preview ─ result_cache
+//!  tools/call ── arguments ──┬── discover, describe, provision ──────────▶ reply
+//!                            └── call, chain ──▶ an exchange ── responder ──▶ reply
+//!                                                                  │
+//!                                    call_outcome, preview ── kept_results
 //! ```
 //!
-//! Everything here is pure: text in, text out. It starts no server and has no clock. The view
-//! drives it, and passes the time.
+//! Each tool has its arguments and its execution in one file or folder. [`MetaView`] reads the
+//! arguments and chooses among them; [`definitions`] has all their schemas.
 
 pub mod arguments;
-pub mod backend;
+mod call;
 pub mod call_outcome;
-pub mod call_warnings;
 pub mod chain;
 pub mod cursor;
 pub mod definitions;
 pub mod describe;
-pub mod error;
-pub mod field_selection;
-mod json_digest;
-mod json_type;
+mod discover;
+mod kept_results;
+pub mod meta_arguments;
+mod meta_view;
 pub mod preview;
 pub mod progress;
+mod provision;
+mod reply;
 pub mod result_cache;
 pub mod result_document;
-pub mod tool_id;
-pub mod validation;
+mod services;
 
-pub use arguments::{ArgumentError, MetaArguments};
-pub use backend::backend_of;
+pub use arguments::ArgumentError;
+pub use call::{CallArguments, RunArguments};
 pub use call_outcome::ToolOutcome;
-pub use call_warnings::{ToolWarning, warnings};
 pub use chain::ToolChain;
 pub use cursor::{CursorError, CursorScope};
 pub use definitions::MetaTool;
 pub use describe::DescribedTool;
-pub use error::{ErrorCode, ErrorObject};
-pub use field_selection::FieldSelection;
+pub use discover::DiscoverArguments;
+pub use meta_arguments::MetaArguments;
+pub use meta_view::MetaView;
 pub use preview::ResultPreview;
 pub use progress::{ProgressReport, ToolProgress};
+pub use provision::ProvisionArguments;
 pub use result_cache::ResultCache;
 pub use result_document::ResultDocument;
-pub use tool_id::{RequestedTool, ToolId};
-pub use validation::{ArgumentVerdict, SchemaCache};
 
 #[cfg(test)]
 mod tests;

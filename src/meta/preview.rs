@@ -2,17 +2,19 @@
 //!
 //! It has the beginning and a little of the end of each text, and says how to get the rest. Images
 //! and sounds stay, up to their own bound: clients do not show them as text. Others are described.
+//!
+//! Pure.
 
 use serde_json::json;
 
 use super::{
     definitions::MetaTool,
     result_document::{self, ContentBlock, DocumentOffset, DocumentPart, ResultDocument},
-    tool_id::ToolId,
 };
 use crate::{
     config::defaults::{PREVIEW_BLOCKS_MAX, PREVIEW_MEDIA_BYTES_MAX},
     protocol::ObjectMembers,
+    tool::{ToolId, text_block, tool_result::OriginalValue},
 };
 
 /// The key in `_meta` for the size of a result.
@@ -78,7 +80,7 @@ impl<'a> ResultPreview<'a> {
         let mut builder = PreviewBuilder::new(bytes_max, is_media_kept);
         builder.room = builder.room.saturating_sub(members.to_string().len());
         let not_in_text = structured.filter(|value| {
-            let value = result_document::OriginalValue::read(value);
+            let value = OriginalValue::read(value);
             !blocks.iter().any(|block| match (block, &value) {
                 (ContentBlock::Text(text), Some(value)) => value.equals_text(text),
                 _ => false,
@@ -106,7 +108,7 @@ impl<'a> ResultPreview<'a> {
     /// Returns the preview as a result, JSON text, for a call of the tool `id` by `op`. `cursor`
     /// leads to the rest, if that is kept.
     pub fn to_result(&self, id: &ToolId, op: MetaTool, cursor: Option<&str>) -> String {
-        let mut blocks = vec![result_document::text_block(&self.note(id, op, cursor))];
+        let mut blocks = vec![text_block(&self.note(id, op, cursor))];
         blocks.extend(self.blocks.iter().cloned());
         let size = size(self.document.bytes(), self.shown_bytes, cursor);
         let mut members = self.members.clone();
@@ -212,7 +214,7 @@ impl PreviewBuilder {
             ContentBlock::Media(json) | ContentBlock::Other(json) => {
                 self.document.add_other(json);
                 if has_room {
-                    let block = result_document::text_block(&result_document::description(json));
+                    let block = text_block(&result_document::description(json));
                     self.room = self.room.saturating_sub(block.len());
                     self.shown.push(ShownBlock::Whole(block));
                 }
@@ -257,7 +259,7 @@ impl PreviewBuilder {
             let text = &self.document.text()[part.start..part.end];
             if result_document::json_bytes(text) <= share {
                 self.shown_bytes += text.len();
-                blocks.push(result_document::text_block(text));
+                blocks.push(text_block(text));
                 continue;
             }
             let tail = result_document::tail(text, share / TAIL_SHARE);
@@ -267,7 +269,7 @@ impl PreviewBuilder {
             next = next.or(Some(part.start + head.len()));
             self.shown_bytes += head.len() + tail.len();
             let shown = format!("{head}\n[… {left_out} bytes left out …]\n{tail}");
-            blocks.push(result_document::text_block(&shown));
+            blocks.push(text_block(&shown));
         }
         let is_more = end_of_shown < self.document.text().len();
         let next =

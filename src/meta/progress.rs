@@ -4,7 +4,7 @@
 //! the tool. If the tool reports nothing, metamcp also reports the end.
 //!
 //! Progress must grow with each notification. So metamcp drops the first reports of a tool if they
-//! are not above its own, and reports nothing after the tool.
+//! are not above its own, and reports nothing after the tool. Pure.
 
 use serde_json::{Value, json};
 

@@ -14,9 +14,11 @@ use super::{
     definitions::MetaTool,
     preview::{META_KEY, read_on, size},
     result_document::{DocumentOffset, ResultDocument},
-    tool_id::ToolId,
 };
-use crate::memory_budget::MemoryReservation;
+use crate::{
+    memory_budget::MemoryReservation,
+    tool::{ToolId, text_block},
+};
 
 /// The length of a key, in bytes: that of a random UUID.
 pub const TOKEN_BYTES: usize = 16;
@@ -113,7 +115,7 @@ impl ResultCache {
             .map_or(" It is the last page.".to_owned(), |next| read_on(id, op, next));
         let (shown, bytes) = (page.shown_bytes, cached.document.bytes());
         let note = format!("This page has {shown} of {bytes} bytes of the result.{next_step}");
-        page.blocks.push(super::result_document::text_block(&note));
+        page.blocks.push(text_block(&note));
         let (size, blocks) = (size(bytes, shown, next.as_deref()), page.blocks.join(","));
         let structured = match op {
             MetaTool::RunTool => format!(r#","structuredContent":{{"preview":{size}}}"#),

@@ -1,18 +1,14 @@
 //! A result as a model reads it: its texts in order, and its other blocks.
 //!
-//! Large results are kept in this form, and read page by page.
+//! Large results are kept in this form, and read page by page. Pure.
 
-use std::hash::RandomState;
-
-use serde_json::json;
-
-use super::json_digest::JsonFingerprint;
 use crate::{
     protocol::{
         ObjectMembers,
-        json_array::{RESULT_BLOCKS_MAX, all_items, with_first},
+        json_array::{RESULT_BLOCKS_MAX, all_items},
     },
     redact,
+    tool::text_block,
 };
 
 /// The maximum length of a word of a description, in bytes. Most addresses are shorter.
@@ -152,20 +148,6 @@ pub(super) fn description(block: &str) -> String {
     format!("[{}: {bytes} bytes, left out]", words.join(" "))
 }
 
-/// Returns a block of text, as JSON text.
-pub fn text_block(text: &str) -> String {
-    json!({ "type": "text", "text": text }).to_string()
-}
-
-/// Returns a result, JSON text, with a text in front of its blocks, or `None` if its content is no
-/// list of blocks.
-pub fn with_note(result: &str, note: &str) -> Option<String> {
-    let mut members = ObjectMembers::read(result)?;
-    let content = with_first(members.get("content").unwrap_or("[]"), &text_block(note))?;
-    members.set("content", content);
-    Some(members.to_string())
-}
-
 /// Returns the beginning of `text`, up to `bytes_max` bytes of JSON text, but at least one
 /// character. It ends with a whole line, unless that loses more than half of it.
 pub(super) fn head(text: &str, bytes_max: usize) -> &str {
@@ -206,26 +188,6 @@ fn json_length(found: char) -> usize {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
         '\0'..='\u{1f}' => 6,
         other => other.len_utf8(),
-    }
-}
-
-/// A JSON value, for comparison with texts.
-pub(super) struct OriginalValue {
-    hasher: RandomState,
-    fingerprint: JsonFingerprint,
-}
-
-impl OriginalValue {
-    /// Reads a value, or returns `None` if it is not JSON text.
-    pub(super) fn read(value: &str) -> Option<Self> {
-        let hasher = RandomState::new();
-        Some(Self { fingerprint: JsonFingerprint::of(value, &hasher)?, hasher })
-    }
-
-    /// Returns whether a text has the same value.
-    pub(super) fn equals_text(&self, text: &str) -> bool {
-        text.trim_start().starts_with(['{', '['])
-            && JsonFingerprint::of(text, &self.hasher) == Some(self.fingerprint)
     }
 }
 

@@ -5,11 +5,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    arguments::{DetailLevel, StepArguments},
-    chain::{ChainIncludes, StepResult},
+    arguments::DetailLevel,
+    chain::{ChainIncludes, StepArguments, StepResult},
+    reply::structured_answer,
     *,
 };
-use crate::{capacity_holder::Account, config::ToolSet};
+use crate::{
+    capacity_holder::Account,
+    config::ToolSet,
+    tool::{ArgumentVerdict, ErrorObject, RequestedTool, SchemaCache, ToolId},
+};
 
 fn id() -> ToolId {
     ToolId::new("git", "log")
@@ -56,7 +61,7 @@ fn errors_match_the_output_schemas_of_all_tools() {
             continue;
         }
         for error in &all {
-            assert_declared(*tool, &error.clone().about(&id()).during(*tool).to_result());
+            assert_declared(*tool, &error.clone().about(&id()).during(tool.name()).to_result());
         }
     }
 }
@@ -65,17 +70,17 @@ fn errors_match_the_output_schemas_of_all_tools() {
 fn descriptions_match_the_output_schemas() {
     for detail in [DetailLevel::Summary, DetailLevel::Schema, DetailLevel::Full] {
         let structured = described().described(detail, 5);
-        assert_declared(MetaTool::DescribeTool, &describe::answer(&structured));
+        assert_declared(MetaTool::DescribeTool, &structured_answer(&structured));
         let entry = described().discovered(detail);
         let structured = format!(r#"{{"tools":[{entry}],"nextCursor":"x","message":"m"}}"#);
-        assert_declared(MetaTool::Discover, &describe::answer(&structured));
+        assert_declared(MetaTool::Discover, &structured_answer(&structured));
     }
     let examples = json!({ "examples": described().examples(5) }).to_string();
-    assert_declared(MetaTool::ListToolExamples, &describe::answer(&examples));
+    assert_declared(MetaTool::ListToolExamples, &structured_answer(&examples));
     let listed = format!(r#"{{"tools":[{}]}}"#, described().listed());
-    assert_declared(MetaTool::SearchTools, &describe::answer(&listed));
-    assert_declared(MetaTool::ListTools, &describe::answer(&listed));
-    assert_declared(MetaTool::ListNamespaces, &describe::answer(r#"{"namespaces":["git"]}"#));
+    assert_declared(MetaTool::SearchTools, &structured_answer(&listed));
+    assert_declared(MetaTool::ListTools, &structured_answer(&listed));
+    assert_declared(MetaTool::ListNamespaces, &structured_answer(r#"{"namespaces":["git"]}"#));
 }
 
 #[test]
@@ -89,9 +94,10 @@ fn chain_results_match_the_output_schema() {
     let mut chain = ToolChain::new(vec![step; 3], 8, includes).expect("few enough");
     assert_declared(MetaTool::RunChain, &chain.to_result(1000));
     let failed = ToolOutcome::Failed(Box::new(ErrorObject::of_tool("no")));
-    for outcome in [ToolOutcome::Value("[1]".to_owned()), failed] {
+    let warning = Some("unchecked".to_owned());
+    for (outcome, warning) in [(ToolOutcome::Value("[1]".to_owned()), warning), (failed, None)] {
         let definition = Some(r#"{"name":"log"}"#.to_owned());
-        chain.record_result(StepResult { id: Some(id()), definition, outcome, warning: None });
+        chain.record_result(StepResult { id: Some(id()), definition, outcome, warning });
         assert_declared(MetaTool::RunChain, &chain.to_result(1000));
     }
 }

@@ -21,13 +21,13 @@ use crate::{
     pool::ServerSlot,
     protocol::{Message, list_page::ListItem},
     reconfigure::{ConfigChange, Reconfigure},
-    view::Views,
+    view::OperatorView,
 };
 
 /// The calls that continue without their callers.
 #[derive(Debug)]
 pub struct TaskDriver {
-    pub(super) views: Arc<Views>,
+    pub(super) operators: Arc<OperatorView>,
     store: Mutex<TaskStore>,
     /// The channels for commands to running calls, by id.
     commands: Mutex<HashMap<String, mpsc::Sender<TaskCommand>>>,
@@ -114,23 +114,23 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl Reconfigure for TaskDriver {
-    /// Wakes [`TaskDriver::supervise`], which reads the configuration of the views again.
+    /// Wakes [`TaskDriver::supervise`], which reads the configuration again.
     fn reconfigure(&self, _change: &ConfigChange) {
         self.changed();
     }
 }
 
 impl TaskDriver {
-    /// Creates the driver of calls through `views`, which are stored in `files`.
-    pub fn new(views: Arc<Views>, files: TaskFiles) -> Arc<Self> {
+    /// Creates the driver of calls through `operators`, which are stored in `files`.
+    pub fn new(operators: Arc<OperatorView>, files: TaskFiles) -> Arc<Self> {
         let bounds = TaskLimits {
             n_running: defaults::TASKS_RUNNING_MAX,
             n_tasks: defaults::TASKS_MAX,
             n_bytes: defaults::TASKS_BYTES_MAX,
-            expiry: views.config().tasks.expiry,
+            expiry: operators.config().tasks.expiry,
         };
         Arc::new(Self {
-            views,
+            operators,
             store: Mutex::new(TaskStore::new(bounds)),
             commands: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -212,7 +212,7 @@ impl TaskDriver {
     pub async fn supervise(self: Arc<Self>, stop: CancellationToken, abort: CancellationToken) {
         let mut changes = self.changes.subscribe();
         loop {
-            self.store().expire_after(self.views.config().tasks.expiry);
+            self.store().expire_after(self.operators.config().tasks.expiry);
             let (over, next_ms) = self.store().sweep(self.clock.now_ms());
             self.forget(over).await;
             let next = async {

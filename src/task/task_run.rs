@@ -48,7 +48,7 @@ impl TaskDriver {
         // The server keeps the task until metamcp has seen its end, and for the expiry after that.
         let ttl = timeout + self.expiry();
         let request = with_progress_token(request, &id);
-        let call = self.views.call_in_background(slot, &tool, request, limits, ttl, holder);
+        let call = self.operators.call_in_background(slot, &tool, request, limits, ttl, holder);
         tokio::pin!(call);
         let call = loop {
             tokio::select! {

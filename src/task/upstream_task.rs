@@ -133,7 +133,7 @@ impl TaskPoller<'_> {
         self.lost_until.is_none()
             || self.upstream.survives
             || !self.waiting.is_empty()
-            || self.driver.views.is_connected(self.server) != Some(false)
+            || self.driver.operators.is_connected(self.server) != Some(false)
     }
 
     async fn record_running(&mut self, event: TaskEvent, pause: Duration) {
@@ -143,7 +143,7 @@ impl TaskPoller<'_> {
         }
         self.pause = pause;
         if self.lease.is_none() {
-            self.lease = self.driver.views.lease_of(self.server);
+            self.lease = self.driver.operators.lease_of(self.server);
         }
     }
 
@@ -247,7 +247,7 @@ impl TaskPoller<'_> {
     /// Sends a request about the task.
     async fn request(&self, method: &str) -> Result<Message, CallError> {
         let params = format!(r#"{{"taskId":{}}}"#, Value::from(&*self.upstream.id));
-        self.driver.views.ask_about_task(self.server, method, &params, Holder::SERVICE).await
+        self.driver.operators.ask_about_task(self.server, method, &params, Holder::SERVICE).await
     }
 }
 

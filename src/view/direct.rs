@@ -5,23 +5,25 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::{
-    RequestOutcome, Views, alias, answer, answer_text,
-    app_pages::AppPageRead,
+    alias,
     completion_reference::{self, CompletionReference},
-    initialize_result,
     merge::MergedList,
-    missing, quoted,
+    resource_locator::{AppPageRead, ResourceLocator},
+    subscribe,
 };
 use crate::{
     call::{CallContinuation, CallError},
+    catalog::Catalog,
     config::defaults,
     era,
+    forward::{Forwarder, RequestOutcome, discovery_result, initialize_result, missing, quoted},
     pool::ServerSlot,
     protocol::{
         Message,
         client_meta::TASKS,
         jsonrpc::MessagePart,
         list_page::ListKind,
+        parameter_headers::HeaderParameter,
         payloads::{self, method},
     },
     server_name::{self, QUALIFIER},
@@ -30,8 +32,7 @@ use crate::{
 };
 
 /// The instructions for clients. Clients cut instructions at 2 KB.
-pub(super) const INSTRUCTIONS: &str =
-    "Tools and prompts of several MCP servers, each called SERVER__NAME.";
+const INSTRUCTIONS: &str = "Tools and prompts of several MCP servers, each called SERVER__NAME.";
 
 /// Returns the capabilities of all servers together.
 pub(super) fn capabilities() -> Value {
@@ -44,13 +45,41 @@ pub(super) fn capabilities() -> Value {
     })
 }
 
-impl Views {
+/// The view of all servers, merged.
+#[derive(Debug)]
+pub(super) struct DirectView {
+    forwarder: Arc<Forwarder>,
+    catalog: Arc<Catalog>,
+    resources: ResourceLocator,
+}
+
+impl DirectView {
+    /// Returns the view of all servers.
+    pub(super) fn new(forwarder: Arc<Forwarder>, catalog: Arc<Catalog>) -> Self {
+        let resources = ResourceLocator::new(Arc::clone(&forwarder), Arc::clone(&catalog));
+        Self { forwarder, catalog, resources }
+    }
+
+    /// Returns the discovery result, for modern clients.
+    pub(super) fn discovery(&self) -> Value {
+        discovery_result(self.capabilities(), INSTRUCTIONS)
+    }
+
+    /// Returns the arguments of a call of `tool` that its headers must repeat, if the tool's schema
+    /// was read.
+    pub(super) fn header_parameters(&self, tool: &str) -> Vec<HeaderParameter> {
+        let slot = server_name::split_qualified(tool)
+            .and_then(|(server, _)| self.forwarder.pool().slot(server.as_str()));
+        let Some(slot) = slot else { return Vec::new() };
+        slot.hints().header_parameters(|known| alias::exposed(slot.name(), known) == tool)
+    }
+
     /// Returns the capabilities of all servers together, with the extensions that they declare. If
     /// two servers declare the same extension, the first one counts. The view has no tasks.
-    pub(super) fn direct_capabilities(&self) -> Value {
+    fn capabilities(&self) -> Value {
         let mut capabilities = capabilities();
         let mut extensions = Map::new();
-        for server in self.pool.slots().keys() {
+        for server in self.forwarder.pool().slots().keys() {
             let profile = self.catalog.profile(server);
             let declared = profile.as_ref().and_then(|profile| {
                 profile.result.get("capabilities")?.get("extensions")?.as_object()
@@ -67,7 +96,12 @@ impl Views {
         capabilities
     }
 
-    pub(super) async fn direct(
+    /// Answers a request, or forwards it. Cancel safe: nothing was sent.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if no server can serve it.
+    pub(super) async fn handle(
         &self,
         session: &Session,
         request: &Message,
@@ -78,9 +112,9 @@ impl Views {
         }
         match method {
             method::INITIALIZE => {
-                let capabilities = self.direct_capabilities();
+                let capabilities = self.capabilities();
                 let result = initialize_result(session, request, capabilities, INSTRUCTIONS);
-                Ok(answer(request, &result))
+                Ok(RequestOutcome::answer(request, &result))
             }
             method::TOOLS_CALL => self.call(session, request, ListKind::Tools).await,
             method::PROMPTS_GET => self.call(session, request, ListKind::Prompts).await,
@@ -88,14 +122,18 @@ impl Views {
                 // Boxed, here and below, to keep the future of a tool call small.
                 let (slot, request, reading) = Box::pin(self.resource(session, request)).await?;
                 let reading = reading.map(|reading| Box::new(reading) as Box<dyn CallContinuation>);
-                self.exchange_with(slot, session, request, self.limits(), reading).await
+                self.forwarder
+                    .forward_with(slot, session, request, self.forwarder.limits(), reading)
+                    .await
             }
             method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
                 let (slot, request, _) = Box::pin(self.resource(session, request)).await?;
-                self.watch(session, &slot, &request).await
+                subscribe::watch(&self.forwarder, session, &slot, &request).await
             }
             method::COMPLETE => Box::pin(self.complete(session, request)).await,
-            method::LOGGING_SET_LEVEL => self.set_level(session, request).await,
+            method::LOGGING_SET_LEVEL => {
+                subscribe::set_level(&self.forwarder, session, request).await
+            }
             other => Err(CallError::UnknownMethod {
                 method: quoted(other),
                 hint: "This path serves only tools, prompts and resources: use `/servers/NAME` for the rest.",
@@ -111,7 +149,7 @@ impl Views {
         request: &Message,
     ) -> Result<(Arc<ServerSlot>, Message, Option<AppPageRead>), CallError> {
         let uri = request.string(MessagePart::Uri).ok_or_else(|| missing(request, "uri"))?;
-        let location = self.locate_resource(&uri, self.list_owner(session)).await;
+        let location = self.resources.locate(&uri, self.forwarder.list_owner(session)).await;
         let (slot, own) =
             location.ok_or_else(|| CallError::UnknownResource { uri: quoted(&uri) })?;
         if own == uri {
@@ -134,7 +172,7 @@ impl Views {
         let item = serde_json::Value::from(item).to_string();
         // The client could not find a task again here.
         let renamed = era::without_tasks(request.with(MessagePart::Name, &item));
-        self.exchange(slot, session, renamed).await
+        self.forwarder.forward(slot, session, renamed).await
     }
 
     /// Forwards a completion request to the server of its subject.
@@ -152,19 +190,20 @@ impl Views {
                 (slot, CompletionReference::Prompt(prompt))
             }
             CompletionReference::Resource(uri) => {
-                let (owner, limits) = (self.list_owner(session), self.limits());
-                let Some((slot, own)) = self.locate_page(&uri, owner).await else {
+                let (owner, limits) = (self.forwarder.list_owner(session), self.forwarder.limits());
+                let Some((slot, own)) = self.resources.locate_page(&uri, owner).await else {
                     let server = self.catalog.server_of_template(&uri, owner, limits).await;
-                    let slot = server.and_then(|server| self.pool.slot(server.as_str()));
+                    let slot =
+                        server.and_then(|server| self.forwarder.pool().slot(server.as_str()));
                     let slot =
                         slot.ok_or_else(|| CallError::UnknownResource { uri: quoted(&uri) })?;
-                    return self.exchange(slot, session, request.clone()).await;
+                    return self.forwarder.forward(slot, session, request.clone()).await;
                 };
                 (slot, CompletionReference::Resource(own))
             }
         };
         let renamed = completion_reference::renamed(text.unwrap_or_default(), &reference);
-        self.exchange(slot, session, request.with(MessagePart::Reference, &renamed)).await
+        self.forwarder.forward(slot, session, request.with(MessagePart::Reference, &renamed)).await
     }
 
     /// Returns the server of the item of `list` with the name `qualified`, and the item's name
@@ -178,13 +217,15 @@ impl Views {
         let Some((server, item)) = server_name::split_qualified(qualified) else {
             // A page calls the tools of its server by their own names.
             let slot = match list {
-                ListKind::Tools => Box::pin(self.slot_of_page_calling(session, qualified)).await,
+                ListKind::Tools => {
+                    Box::pin(self.resources.slot_of_page_calling(session, qualified)).await
+                }
                 _ => None,
             };
             let slot = slot.ok_or_else(|| self.unqualified(qualified.to_owned()))?;
             return Ok((slot, qualified.to_owned()));
         };
-        let slot = self.declared_slot(server.as_str())?;
+        let slot = self.forwarder.declared_slot(server.as_str())?;
         let item = match alias::may_be_alias(item) {
             true => self.item_of_alias(session, &slot, list, item).await,
             false => item.to_owned(),
@@ -201,8 +242,10 @@ impl Views {
         list: ListKind,
         item: &str,
     ) -> String {
-        let listing =
-            self.catalog.listing(slot, list, self.list_owner(session), self.limits()).await;
+        let listing = self
+            .catalog
+            .listing(slot, list, self.forwarder.list_owner(session), self.forwarder.limits())
+            .await;
         let items = listing.as_deref().map(Vec::as_slice).unwrap_or_default();
         let name = slot.name().qualify(item);
         let is_alias = |key: &str| alias::exposed(slot.name(), key) == name;
@@ -233,7 +276,10 @@ impl Views {
         list: ListKind,
     ) -> Result<RequestOutcome, CallError> {
         let cursor = request.string(MessagePart::Cursor);
-        let listings = self.catalog.all(list, self.list_owner(session), self.limits()).await;
+        let listings = self
+            .catalog
+            .all(list, self.forwarder.list_owner(session), self.forwarder.limits())
+            .await;
         let items = listings.iter().flat_map(|(_, listing)| listing.iter());
         let bytes = items.map(|item| item.json().len()).sum();
         let (page_cursor, is_modern) = (cursor.clone(), session.is_modern());
@@ -249,12 +295,12 @@ impl Views {
             });
             (page, std::mem::take(&mut merged.collisions))
         };
-        let merged = self.meta_state.compute(session.holder(), bytes, move |_| merge()).await;
+        let merged = self.forwarder.compute(session.holder(), bytes, move |_| merge()).await;
         let (page, collisions) = merged.map_err(|source| CallError::Overloaded { source })?;
         self.catalog.collided(collisions);
         let page = page.ok_or_else(|| CallError::UnknownCursor {
             cursor: quoted(cursor.as_deref().unwrap_or_default()),
         })?;
-        Ok(answer_text(request, &page))
+        Ok(RequestOutcome::answer_text(request, &page))
     }
 }

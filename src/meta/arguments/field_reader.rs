@@ -1,16 +1,17 @@
 //! A typed reader of the fields of one object of arguments.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use serde_json::value::RawValue;
 
 use super::error::ArgumentError;
 use crate::{
     config::defaults,
-    meta::{definitions::MetaTool, json_type::kind_of},
+    meta::definitions::MetaTool,
     protocol::{ObjectMembers, json_array::first_items},
     redact,
     similar_names::nearest,
+    tool::{RequestedTool, json_type::kind_of},
 };
 
 /// Names that models use instead of the fields of a tool, and that differ too much for a typo.
@@ -32,7 +33,7 @@ const SYNONYMS: [(&str, &str); 14] = [
 ];
 
 /// The fields of an object.
-pub(super) struct FieldReader<'a> {
+pub(in crate::meta) struct FieldReader<'a> {
     tool: MetaTool,
     /// The path of the object, with a dot at the end; empty for the arguments themselves.
     path: String,
@@ -43,7 +44,7 @@ pub(super) struct FieldReader<'a> {
 
 impl<'a> FieldReader<'a> {
     /// Reads the arguments of `tool`.
-    pub(super) fn of_tool(tool: MetaTool, text: &'a str) -> Result<Self, ArgumentError> {
+    pub(in crate::meta) fn of_tool(tool: MetaTool, text: &'a str) -> Result<Self, ArgumentError> {
         let schema = ObjectMembers::one(tool.definition(), "inputSchema").unwrap_or_default();
         Self::new(tool, String::new(), text, schema)
     }
@@ -84,7 +85,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Returns whether the field is present.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(in crate::meta) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
@@ -95,7 +96,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Returns a text; an empty one counts as missing.
-    pub(super) fn text(&self, name: &str) -> Result<Option<String>, ArgumentError> {
+    pub(in crate::meta) fn text(&self, name: &str) -> Result<Option<String>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match serde_json::from_str::<String>(value) {
             Ok(text) if text.trim().is_empty() => Ok(None),
@@ -105,12 +106,12 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Returns a text, which is required.
-    pub(super) fn required(&self, name: &str) -> Result<String, ArgumentError> {
+    pub(in crate::meta) fn required(&self, name: &str) -> Result<String, ArgumentError> {
         self.text(name)?.ok_or_else(|| self.missing(name))
     }
 
     /// Returns a list of texts; a single text is split at commas.
-    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ArgumentError> {
+    pub(in crate::meta) fn texts(&self, name: &str) -> Result<Vec<String>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };
         let value = unwrapped(value);
         if let Ok(all) = serde_json::from_str::<String>(&value) {
@@ -122,7 +123,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Returns the JSON text of an object, which is empty if the field is missing.
-    pub(super) fn object(&self, name: &str) -> Result<String, ArgumentError> {
+    pub(in crate::meta) fn object(&self, name: &str) -> Result<String, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok("{}".to_owned()) };
         let object = unwrapped(value);
         if object.trim().is_empty() || object == r#""""# {
@@ -135,7 +136,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Reads each object of a list with `read`; a single object counts as a list of one.
-    pub(super) fn items<T>(
+    pub(in crate::meta) fn items<T>(
         &self,
         name: &'static str,
         read: impl Fn(&FieldReader<'_>) -> Result<T, ArgumentError>,
@@ -169,7 +170,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Returns a boolean.
-    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, ArgumentError> {
+    pub(in crate::meta) fn flag(&self, name: &str, default: bool) -> Result<bool, ArgumentError> {
         match self.get(name) {
             None => Ok(default),
             Some("true" | r#""true""#) => Ok(true),
@@ -179,7 +180,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Returns an integer.
-    pub(super) fn integer(&self, name: &str) -> Result<Option<i64>, ArgumentError> {
+    pub(in crate::meta) fn integer(&self, name: &str) -> Result<Option<i64>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let plain = value.trim_matches('"');
         // `20.0` is the integer 20, and JavaScript writes large integers with an exponent.
@@ -192,7 +193,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// Returns the meaning of a text that must be one of `words`.
-    pub(super) fn word<T: Copy>(
+    pub(in crate::meta) fn word<T: Copy>(
         &self,
         name: &str,
         words: &[(&str, T)],
@@ -205,14 +206,44 @@ impl<'a> FieldReader<'a> {
         Err(self.invalid(name, format!("it must be one of {}", words.join(", "))))
     }
 
+    /// Returns the tool of the field `tool_id`.
+    pub(in crate::meta) fn tool_id(&self) -> Result<RequestedTool, ArgumentError> {
+        Ok(RequestedTool { server: None, tool: self.required("tool_id")? })
+    }
+
+    /// Returns a maximum number of entries, clamped to `min` and `max`.
+    pub(in crate::meta) fn count(
+        &self,
+        name: &'static str,
+        min: usize,
+        max: usize,
+    ) -> Result<Option<usize>, ArgumentError> {
+        let found = self.integer(name)?.map(|found| usize::try_from(found.max(0)).unwrap_or(max));
+        Ok(found.map(|found| found.clamp(min, max)))
+    }
+
+    /// Returns a duration in milliseconds, from 1 to `max`.
+    pub(in crate::meta) fn timeout(
+        &self,
+        name: &'static str,
+        max: Duration,
+    ) -> Result<Option<Duration>, ArgumentError> {
+        let Some(found) = self.integer(name)? else { return Ok(None) };
+        let found = u64::try_from(found).ok().filter(|found| *found > 0).map(Duration::from_millis);
+        match found.filter(|found| *found <= max) {
+            Some(found) => Ok(Some(found)),
+            None => Err(self.invalid(name, format!("it must be 1 to {} ms", max.as_millis()))),
+        }
+    }
+
     /// Returns the error for a missing field.
-    pub(super) fn missing(&self, name: &str) -> ArgumentError {
+    pub(in crate::meta) fn missing(&self, name: &str) -> ArgumentError {
         let meaning = self.meaning(name);
         ArgumentError::Missing { tool: self.tool, field: self.at(name), meaning }
     }
 
     /// Returns the error for an unusable value.
-    pub(super) fn invalid(&self, name: &str, problem: String) -> ArgumentError {
+    pub(in crate::meta) fn invalid(&self, name: &str, problem: String) -> ArgumentError {
         let meaning = self.meaning(name);
         ArgumentError::Wrong { tool: self.tool, field: self.at(name), problem, meaning }
     }
@@ -235,7 +266,7 @@ impl<'a> FieldReader<'a> {
 }
 
 /// Returns the object or array in the JSON text `value`, which may be wrapped in a string.
-pub(super) fn unwrapped(value: &str) -> Cow<'_, str> {
+pub(in crate::meta) fn unwrapped(value: &str) -> Cow<'_, str> {
     if !value.starts_with('"') {
         return Cow::Borrowed(value);
     }

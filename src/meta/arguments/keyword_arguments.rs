@@ -14,28 +14,11 @@ pub enum DetailLevel {
 
 impl DetailLevel {
     /// The levels by name, in their order.
-    pub(super) const WORDS: [(&'static str, Self); 3] =
+    pub(in crate::meta) const WORDS: [(&'static str, Self); 3] =
         [("summary", Self::Summary), ("schema", Self::Schema), ("full", Self::Full)];
 
     /// Returns its name.
     pub fn name(self) -> &'static str {
         Self::WORDS[self as usize].0
     }
-}
-
-/// The kind of backend that runs a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BackendKind {
-    /// A function of the gateway; metamcp has none.
-    Local,
-    /// A program of a provider; metamcp has none.
-    Provider,
-    /// An MCP server.
-    Mcp,
-}
-
-impl BackendKind {
-    /// The kinds by name.
-    pub(super) const WORDS: [(&'static str, Self); 3] =
-        [("local", Self::Local), ("provider", Self::Provider), ("mcp", Self::Mcp)];
 }

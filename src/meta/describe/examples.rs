@@ -2,19 +2,18 @@
 //!
 //! The examples in the schema come first. Then one example has only the required fields, and
 //! another one all fields with a value in the schema. A required field without a value gets a word
-//! in angle brackets that describes it.
+//! in angle brackets that describes it. Pure.
 
 use std::cell::Cell;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::cut;
 use crate::config::defaults::{
     EXAMPLE_CHARS_MAX, EXAMPLE_DEPTH_MAX, EXAMPLE_KEYS_MAX, EXAMPLE_VALUES_MAX, EXAMPLES_MAX,
     HINT_CHARS_MAX, SUGGESTION_BYTES_MAX,
 };
-use crate::redact;
+use crate::{redact, tool::summary::cut};
 
 /// An example of arguments.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,11 +8,12 @@ use crate::{
     catalog::{Catalog, DiskCache as Cache},
     config::{Config, load::parsed},
     connection::in_process::InProcessLauncher,
+    forward::Forwarder,
     pool::Pool,
     protocol::payloads::method,
-    provision::Provisioner,
     session::{SessionRegistry, SessionSigner},
     task::TaskOutcome,
+    tool::{ArgumentChecker, ToolDirectory},
 };
 
 struct Rig {
@@ -38,16 +39,20 @@ impl Rig {
         let catalog = Catalog::new(slots, clients, TaskTracker::new(), notices, Cache::default());
         let catalog = Arc::new(catalog);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
-        let provisioner = Arc::new(provisioner);
-        let views = Views::new(Arc::clone(&pool), sessions, catalog, provisioner, config);
-        let views = Arc::new(views);
+        let forwarder = Forwarder::new(slots, clients, config);
+        let directory = ToolDirectory::new(Arc::clone(&forwarder), Arc::clone(&catalog));
+        let checker = Arc::new(ArgumentChecker::new(forwarder.computer().clone()));
+        let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
+        let operators = OperatorView::new(services, lists, Arc::new(directory), checker);
         let state = tempfile::tempdir().expect("a directory");
         let tasks =
-            TaskDriver::new(Arc::clone(&views), TaskFiles::in_directory(Some(state.path())));
+            TaskDriver::new(Arc::new(operators), TaskFiles::in_directory(Some(state.path())));
         let (stop, abort, mut owned) =
             (CancellationToken::new(), CancellationToken::new(), JoinSet::new());
-        owned.spawn(views.run_announcements(announced, stop.clone()));
+        let until = stop.clone();
+        owned.spawn(async move {
+            catalog.run_announcements(announced, || forwarder.limits(), until).await;
+        });
         owned.spawn(Arc::clone(&tasks).supervise(stop.clone(), abort.clone()));
         Self { tasks, servers, pool, state, stop, abort, owned }
     }

@@ -36,9 +36,13 @@ async fn search_tools_and_list_tools_return_short_descriptions() {
     let of_all = meta.value("list_tools", json!({ "backend_kind": "mcp", "limit": 100 })).await;
     let n_tools = |listed: &Value| listed["tools"].as_array().map_or(0, Vec::len);
     assert_eq!(n_tools(&of_all), 2 * n_tools(&listed) - 1);
+    // No tool runs on another kind of backend.
     for kind in ["local", "provider"] {
-        let none = meta.value("list_tools", json!({ "backend_kind": kind })).await;
-        assert_eq!(none, json!({ "tools": [] }));
+        let refused = meta.refused("list_tools", json!({ "backend_kind": kind })).await;
+        assert_eq!(
+            refused["message"],
+            "argument `backend_kind` of `list_tools` is invalid: it must be one of mcp"
+        );
     }
     // Any limit is accepted, and bounded.
     for limit in [0, -5, 1000] {

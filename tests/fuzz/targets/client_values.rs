@@ -4,9 +4,10 @@ use std::sync::atomic::AtomicBool;
 
 use metamcp::{
     capacity_holder::Account,
-    meta::{CursorScope, FieldSelection, SchemaCache},
+    meta::CursorScope,
     protocol::{ObjectMembers, mcp_apps},
     session::{SessionSigner, SessionTicket},
+    tool::{FieldSelection, SchemaCache},
 };
 use serde_json::value::RawValue;
 
