@@ -2,6 +2,11 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+#[path = "layering/circles.rs"]
+mod circles;
+
+use circles::Sources;
+
 /// The modules in the order of the table in `src/lib.rs`.
 fn modules() -> Vec<String> {
     let lib = fs::read_to_string("src/lib.rs").expect("the tests run in the package's directory");
@@ -21,6 +26,8 @@ fn files(path: &Path, found: &mut Vec<(String, String)>) {
         && !path.ends_with("tests.rs")
     {
         let text = fs::read_to_string(path).expect("readable");
+        // A file of tests is often declared above the code.
+        let text = text.replace("#[cfg(test)]\nmod tests;\n", "");
         let text = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned();
         found.push((path.display().to_string(), text));
     }
@@ -107,6 +114,41 @@ fn a_planted_violation_is_found() {
     let expected: BTreeSet<String> = ["name", "daemon"].map(str::to_owned).into();
     assert_eq!(used(text, &modules), expected);
     assert_eq!(used("let x = crate::pool::Pool;", &modules), BTreeSet::from(["pool".to_owned()]));
+}
+
+/// The largest number of files that may use each other in a circle, inside one module.
+const CIRCLE_MAX: usize = 3;
+
+#[test]
+fn no_more_than_three_files_use_each_other_in_a_circle() {
+    let mut found = Vec::new();
+    files(Path::new("src"), &mut found);
+    assert!(found.len() > 400, "files are found: {}", found.len());
+    let sources = Sources::new(found.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+    let circles = sources.circles();
+    let long: Vec<_> = circles.iter().filter(|circle| circle.len() > CIRCLE_MAX).collect();
+    assert!(long.is_empty(), "{long:#?}");
+    assert!(!circles.is_empty(), "short circles are found");
+}
+
+#[test]
+fn a_planted_circle_is_found() {
+    let sources = Sources::new([
+        (
+            "src/pool/mod.rs",
+            "mod slot;\nmod state;\npub use slot::{Slot as PoolSlot};\nstruct Pool;",
+        ),
+        (
+            "src/pool/slot.rs",
+            "use super::{Pool, permit::{self}};\npub struct Slot(permit::Permit);",
+        ),
+        ("src/pool/permit.rs", "pub struct Permit;\nfn of() { super::state::new() }"),
+        // The name is passed on by the module, and renamed.
+        ("src/pool/state.rs", "use crate::pool::{PoolSlot,};\npub fn new() {} // super::mux::Mux"),
+        ("src/pool/mux.rs", "use super::slot;\nconst TEXT: &str = \"super::mux\";"),
+    ]);
+    let circle = ["pool::permit", "pool::slot", "pool::state"].map(str::to_owned).into();
+    assert_eq!(sources.circles(), BTreeSet::from([circle]));
 }
 
 /// The beginnings of the paths of pure modules; their files need not contain the word.
