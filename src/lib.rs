@@ -18,20 +18,21 @@
 //!
 //! A client POSTs `tools/call` for `git__log`.
 //!
-//! 1. [`ingress`] checks host, origin, token and size. [`protocol::Message::parse`] scans the body
-//!    for the few values that metamcp rewrites; all other bytes pass as they are. The client's
-//!    [`session::Session`] registers the request, so that a cancellation finds it.
-//! 2. [`view::ViewChoice`] maps the path to a view, and [`view::Views`] dispatches to it. The direct
-//!    view finds the server by the prefix, renames the tool to `log`, and hands both to the
-//!    [`forward::Forwarder`], which returns an exchange.
-//! 3. [`call::Exchange`] asks the server's [`pool::BreakerGate`], and takes a
+//! 1. [`ingress`] checks host, origin, token and size. [`view::ViewChoice`] is the table from paths
+//!    to views. [`protocol::Message::parse`] scans the body for the few values that metamcp rewrites;
+//!    all other bytes pass as they are. The client's [`session::Session`] registers the request, so
+//!    that a cancellation finds it.
+//! 2. [`view::Views`] dispatches to the view. The direct view finds the server by the prefix, renames
+//!    the tool to `log`, and hands both to the [`forward::Forwarder`], which returns an exchange.
+//! 3. [`call::Exchange`] makes attempts. Each passes the server's [`pool::BreakerGate`], and takes a
 //!    [`pool::ConnectionLease`] from the [`pool::ServerSlot`]: shared, exclusive or per session, as
 //!    the server's `sharing` says. Without a connection, one attempt serves all waiting requests.
 //! 4. [`connection::Connection::call`] replaces request id and progress token by unique ones, in the
 //!    mux's module, and hands the message to the link: a pipe to a [`child`], or a POST in the
 //!    pinned session.
-//! 5. The reader of the link finds the waiter by the id of the answer, restores the client's id byte
-//!    for byte, and the answer leaves as JSON, or as an event stream if it takes long.
+//! 5. The reader of the link finds the waiter by the id of the answer. The ingress restores the
+//!    client's id byte for byte, and the answer leaves as JSON, or as an event stream if it takes
+//!    long.
 //!
 //! A client that disconnects drops its reply and everything below it; the server receives a
 //! cancellation. A server that ends fails its waiters, each with the id of its own request.
@@ -51,8 +52,8 @@
 //! | continuation | the code that turns the outcome of an exchange into an answer, or into the next request |
 //! | control interface | JSON-RPC for operators, on a Unix socket or at `/rpc` |
 //! | demand | the log level and the resources that clients want a connection to report |
-//! | era | `legacy` (versions up to 2025-11-25, with a handshake) or `modern` (2026-07-28, without) |
 //! | directory | the tools of all servers, by name and by search |
+//! | era | `legacy` (versions up to 2025-11-25, with a handshake) or `modern` (2026-07-28, without) |
 //! | exchange | one request and its answer, over as many attempts and connections as it takes |
 //! | forwarder | the services that lead from a request and a slot to an exchange |
 //! | generation | the number of a connection, or of a catalog snapshot, that grows with each new one |
@@ -128,7 +129,7 @@
 //! | [`tool`] | the tools of servers: ids, resolution, search, checked arguments, errors for models |
 //! | [`provision`] | servers that start when a client asks for what they do |
 //! | [`meta`] | the meta-tools: definitions, arguments, execution, replies |
-//! | [`view`] | the views: merged, one server, meta-tools, operators; the table of their paths |
+//! | [`view`] | the views: merged, one server, operators; the table of paths, and the dispatch |
 //! | [`status`] | the state of the service, for systemd, probes and operators |
 //! | [`typegen`] | TypeScript declarations of tools |
 //! | [`task`] | calls that continue without their callers |
@@ -145,7 +146,8 @@
 //! - `protocol`, `config` and `search` know no transport, no clock and no task.
 //! - Only `child::process` starts servers. Every child has a process group and an environment
 //!   marker; both are terminated with it. metamcp connects to a unit and never signals it.
-//! - Only `connection` writes to a server, and only `call` uses it; `doctor` has its own connections.
+//! - Only `connection` writes to a server, and only `call` sends requests of clients and operators
+//!   through it. The catalog and the supervisor send requests of metamcp itself.
 //! - An id is never used twice on a connection, so an answer cannot reach another request.
 //! - A request is sent again only if it provably was not executed, if it only reads or its tool is
 //!   declared idempotent, or if the operator allows it ([`config::RetryPolicy`]).
@@ -159,7 +161,7 @@
 //! - Work that a stranger sizes and that can exceed 1 ms runs in the [`compute_pool`].
 //! - A slow or hostile client loses its own request or stream, and delays no other client.
 //! - Only `ingress` chooses an HTTP status.
-//! - A reload checks all before it changes anything. Its parts implement [`reconfigure::Reconfigure`];
+//! - A reload checks the file, certificate, token and addresses before it changes anything. Its parts implement [`reconfigure::Reconfigure`];
 //!   one that the daemon forgets does not compile.
 //! - Where a token is set, only clients that send it are served.
 //! - The kernel identifies the caller on the control socket and on loopback ([`peer_process`]).

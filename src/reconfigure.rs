@@ -7,7 +7,7 @@
 //!  token, addresses       in the order of the daemon's list
 //! ```
 //!
-//! A refused file changes nothing, because all checks come before the first part is reached. What
+//! A refused file changes nothing, because these checks come before the first part is reached. What
 //! compiles holds the rest:
 //!
 //! - A new field of the daemon does not compile until `daemon::reload` has it in its list of parts,

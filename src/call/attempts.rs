@@ -73,7 +73,8 @@ enum Stage {
 }
 
 impl Attempts {
-    /// Prepares the first attempt. [`Attempts::next`] makes it.
+    /// Begins the first attempt: asks the breaker, and takes a lease if a connection is ready.
+    /// [`Attempts::next`] continues it.
     pub(super) fn new(
         slot: Arc<ServerSlot>,
         owner: Option<SessionOwner>,

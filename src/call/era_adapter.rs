@@ -1,4 +1,4 @@
-//! Requests whose client and server speak different eras. The answer is translated, and the client
+//! The translation of a request and its answer, if client and server speak different eras. The client
 //! answers the server's questions before the request is sent again. A request about a task may take
 //! several steps.
 

@@ -1,5 +1,5 @@
-//! The only path from a request to a server: connect, send, and retry if that is provably safe.
-
+//! The only path from a client's request to a server: connect, send, and retry if that is provably
+//! safe.
 //!
 //! [`Attempts`] get the answer of the server. The [`Exchange`] makes the client's answer of it: a
 //! filter, then the translation between the eras, then a [`CallContinuation`].
@@ -52,9 +52,9 @@ pub struct Exchange {
 type AnswerFilter = Box<dyn FnOnce(Message) -> Message + Send + Sync>;
 
 impl Exchange {
-    /// Prepares to send a request of `client` to the server of `slot`. The first [`Exchange::next`]
-    /// sends it. `owner` is the client as the owner of connections. `holder` is the holder that the
-    /// request counts for.
+    /// Returns the exchange of a request of `client` with the server of `slot`. Asks the breaker,
+    /// and takes a lease if a connection is ready. The first [`Exchange::next`] sends the request.
+    /// `owner` is the client as the owner of connections; the request counts for `holder`.
     pub fn new(
         slot: Arc<ServerSlot>,
         owner: Option<&SessionOwner>,

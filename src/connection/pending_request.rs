@@ -255,7 +255,7 @@ impl Connection {
         self.mux().waiter(id).is_some()
     }
 
-    /// Forgets a request that was never sent.
+    /// Ends the wait for request `id` without an answer.
     pub(super) fn forget(&self, id: u64) {
         let _no_waiter = self.settle(Some(id));
     }

@@ -88,7 +88,7 @@ impl AttachParams {
                 .ok_or_else(|| params.invalid("view", "`direct`, `meta` or `root`"))?,
             (Some(_), Some(_)) => return Err(params.invalid("view", "absent if `server` is given")),
         };
-        let view = service.parts.ingress.choose(choice).map_err(|error| error.to_rpc())?;
+        let view = service.parts.views.choose(choice).map_err(|error| error.to_rpc())?;
         let result = json!({ "version": env!("CARGO_PKG_VERSION"), "path": choice.path() });
         let id = request.part(MessagePart::Id).unwrap_or("null");
         Ok(Self { view, permit, answer: Message::response(id, &result.to_string()) })

@@ -33,7 +33,7 @@ use crate::{
     similar_names::nearest,
     status::StatusBoard,
     task::TaskDriver,
-    view::{OperatorView, operator},
+    view::{OperatorView, Views, operator},
 };
 
 mod auth_status;
@@ -70,6 +70,8 @@ pub use socket_server::serve;
 pub struct ControlParts {
     /// The state of the service.
     pub board: Arc<StatusBoard>,
+    /// The views that clients attached to the socket can choose.
+    pub views: Arc<Views>,
     /// The lists and methods of the servers.
     pub operators: Arc<OperatorView>,
     /// The context that serves clients attached to the socket.

@@ -12,7 +12,7 @@ use super::{
     Daemon,
     drain::{close, drain},
     idle_exit::IdleTimer,
-    signals::StopSignal,
+    signals::SignalRequest,
 };
 use crate::{
     child::orphan_reaper,
@@ -37,8 +37,8 @@ impl Daemon {
         loop {
             tokio::select! {
                 signal = self.signals.next() => match signal {
-                    StopSignal::Stop => return,
-                    StopSignal::Reload => {
+                    SignalRequest::Stop => return,
+                    SignalRequest::Reload => {
                         let _noted_in_the_status_line = self.reload(None);
                         line = self.status_line();
                     }

@@ -62,7 +62,7 @@ use catalog_upkeep::CatalogUpkeep;
 use commands::CommandChannel;
 use drain::{close, drain};
 pub use listeners::Listeners;
-use signals::{SignalStreams, StopSignal};
+use signals::{SignalRequest, SignalStreams};
 pub use start_error::StartError;
 
 /// The service, built and listening.
@@ -211,11 +211,11 @@ impl Daemon {
                 () = &mut warm_up => is_warm = true,
                 _ = status_ticks.tick() => notify::status(&waiting_for(&self.pool.awaited())),
                 signal = self.signals.next() => match signal {
-                    StopSignal::Stop => {
+                    SignalRequest::Stop => {
                         return drain(&mut self.signals, &self.listeners, close(&self.pool)).await;
                     }
                     // Not a reload for the manager, which knows no service before READY=1.
-                    StopSignal::Reload => {
+                    SignalRequest::Reload => {
                         let _noted_in_the_status_line = self.replace_config(None);
                     }
                 },
@@ -271,7 +271,7 @@ impl Daemon {
                     _end = &mut serving => break,
                     () = &mut warm_up, if !is_warm => is_warm = true,
                     signal = self.signals.next() => match signal {
-                        StopSignal::Stop => {
+                        SignalRequest::Stop => {
                             stop.cancel();
                             let timeout = self.forwarder.config().service.shutdown_timeout;
                             if time::timeout(timeout, &mut serving).await.is_err() {
@@ -281,7 +281,7 @@ impl Daemon {
                             }
                             break;
                         }
-                        StopSignal::Reload => drop(self.reload(None)),
+                        SignalRequest::Reload => drop(self.reload(None)),
                     },
                 }
             }
@@ -315,10 +315,14 @@ impl Daemon {
             let (stop, tasks) = (stop.clone(), clients.clone());
             clients.spawn(ingress::serve(listener, context, tls, pulse, stop, tasks));
         }
-        let (board, operators) = (Arc::clone(&self.board), Arc::clone(&self.operators));
-        let (task_driver, commands) = (Arc::clone(&self.tasks), self.commands.sender());
-        let ingress = Arc::clone(&context);
-        let parts = control::ControlParts { board, operators, ingress, task_driver, commands };
+        let parts = control::ControlParts {
+            board: Arc::clone(&self.board),
+            views: Arc::clone(&self.views),
+            operators: Arc::clone(&self.operators),
+            ingress: Arc::clone(&context),
+            task_driver: Arc::clone(&self.tasks),
+            commands: self.commands.sender(),
+        };
         let (stop, deadline) = (stop.clone(), drain_deadline.clone());
         let service = control::ControlService::new(parts, stop, deadline, clients.clone());
         let dispatch: Weak<dyn ControlDispatch> =

@@ -120,11 +120,11 @@ impl Daemon {
             &**provisioner,
             &**pool,
             &ReloadRecord,
-            // These look up servers in the pool.
+            // The next two look up servers in the pool.
             &**sessions,
             &**catalog,
             &**forwarder,
-            // They read the configuration of the forwarder.
+            // Reads the configuration of the forwarder.
             &**tasks,
         ]
     }

@@ -6,7 +6,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 /// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StopSignal {
+pub(super) enum SignalRequest {
     /// SIGTERM or SIGINT.
     Stop,
     /// SIGHUP.
@@ -32,16 +32,16 @@ impl SignalStreams {
 
     /// Waits for the next signal. Several of a kind that come close together count once. Cancel
     /// safe.
-    pub(super) async fn next(&mut self) -> StopSignal {
+    pub(super) async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => StopSignal::Stop,
-            _ = self.interrupt.recv() => StopSignal::Stop,
-            _ = self.hang_up.recv() => StopSignal::Reload,
+            _ = self.terminate.recv() => SignalRequest::Stop,
+            _ = self.interrupt.recv() => SignalRequest::Stop,
+            _ = self.hang_up.recv() => SignalRequest::Reload,
         }
     }
 
     /// Waits for a signal that asks to stop. Cancel safe.
     pub(super) async fn stop(&mut self) {
-        while self.next().await != StopSignal::Stop {}
+        while self.next().await != SignalRequest::Stop {}
     }
 }

@@ -53,7 +53,7 @@ pub async fn serve(
     tasks: TaskTracker,
 ) {
     let stopped = stop.clone();
-    let serve = |stream| {
+    let serve_one = |stream| {
         let (context, tls) = (Arc::clone(&context), Arc::clone(&tls));
         let caller = TcpListener::caller(&stream);
         // Permits are granted here in the order of arrival, which the tasks may not preserve.
@@ -63,7 +63,7 @@ pub async fn serve(
         LocalWake::new(serve_connection(stream, caller, permit, context, tls, stopped.clone()))
     };
     let n_accepted = accepted_max(context.connections.bounds());
-    accept_loop::accept(listener, n_accepted, pulse, stop, tasks, serve).await;
+    accept_loop::accept(listener, n_accepted, pulse, stop, tasks, serve_one).await;
 }
 
 async fn serve_connection(

@@ -1,4 +1,4 @@
-//! The HTTP interface, from a listener to an answer.
+//! HTTP from a listener to an answer, and MCP over a pipe.
 //!
 //! Only this module chooses HTTP status codes for metamcp's answers.
 
@@ -14,14 +14,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     bearer_token,
-    call::CallError,
     capacity_holder::Holder,
     config::defaults,
     descriptor_limit,
     fair_share::{EvictablePermit, Evictables, EvictionBounds},
     http_body::OutgoingBody,
     status::StatusBoard,
-    view::{View, ViewChoice, Views},
+    view::Views,
 };
 
 mod authentication;
@@ -122,15 +121,6 @@ impl IngressContext {
     /// Sets the handler of operators' requests, once, for as long as `control` lives.
     pub fn set_control(&self, control: Weak<dyn ControlDispatch>) {
         let _once = self.control.set(control);
-    }
-
-    /// Returns the chosen view.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError`] if the chosen server is not declared.
-    pub fn choose(&self, choice: ViewChoice<'_>) -> Result<View, CallError> {
-        self.views.choose(choice)
     }
 
     /// Returns a permit for a stream of `holder`. If all permits are taken, the largest holder

@@ -88,12 +88,12 @@ pub(super) enum ReplyPart {
 impl RequestReply {
     pub(super) fn new(
         context: Arc<IngressContext>,
-        outcome: BoxFuture<'static, RequestOutcome>,
+        handling: BoxFuture<'static, RequestOutcome>,
         (id, token): (String, Option<&str>),
         accepts: AcceptedForms,
         running: RunningRequest,
     ) -> Self {
-        let (stage, heartbeat) = (Stage::Handling(outcome), ProgressHeartbeat::new(token));
+        let (stage, heartbeat) = (Stage::Handling(handling), ProgressHeartbeat::new(token));
         Self {
             context,
             stage,
@@ -254,7 +254,7 @@ async fn advance(
 ) -> ReplyPart {
     loop {
         let exchange = match stage {
-            Stage::Handling(outcome) => match outcome.await {
+            Stage::Handling(handling) => match handling.await {
                 RequestOutcome::Answer(answer) => return own_answer(answer, running, id),
                 RequestOutcome::Exchange(exchange) => {
                     *stage = Stage::Running(exchange);

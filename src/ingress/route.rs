@@ -110,7 +110,7 @@ fn is_for_operators(path: &str) -> bool {
 fn view(context: &IngressContext, path: &str) -> Result<View, IngressError> {
     let choice = ViewChoice::at_path(path);
     let choice = choice.ok_or_else(|| IngressError::PathNotFound(path.to_owned()))?;
-    context.choose(choice).map_err(IngressError::ServerNotFound)
+    context.views.choose(choice).map_err(IngressError::ServerNotFound)
 }
 
 fn probe(

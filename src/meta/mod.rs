@@ -10,8 +10,8 @@
 //!                                    call_outcome, preview ── kept_results
 //! ```
 //!
-//! Each tool has its arguments and its execution in one file or folder. [`MetaView`] reads the
-//! arguments and chooses among them; [`definitions`] has all their schemas.
+//! Each tool has its execution in one file or folder, with its arguments if they are its own.
+//! [`MetaView`] reads the arguments and chooses among the tools; [`definitions`] has all schemas.
 
 pub mod arguments;
 mod call;

@@ -1,8 +1,8 @@
 //! The tools of servers, as operators and meta-tools refer to them: ids, arguments, results, errors.
 //!
 //! [`ToolDirectory`] resolves the name of a tool and searches all of them; [`ArgumentChecker`]
-//! checks the arguments of a call; [`ErrorObject`] tells a model why a call failed. The rest is
-//! pure: text in, text out.
+//! checks the arguments of a call; [`ErrorObject`] tells a model why a call failed. Most of the
+//! rest is pure: text in, text out.
 
 mod argument_checker;
 pub mod call_warnings;
