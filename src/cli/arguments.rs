@@ -15,30 +15,21 @@ use super::{
 const DEPTH_MAX: usize = 3;
 const LINES_MAX: usize = 200;
 
-/// Returns a table of the arguments that a schema declares; the first column is indented.
-pub(super) fn table(schema: &Value) -> TextTable {
-    SchemaRows::read(schema, "--")
-}
-
-/// Returns a table of the members that the schema of a result declares.
-pub(super) fn members(schema: &Value) -> TextTable {
-    SchemaRows::read(schema, "")
+/// Returns a table of the members that a schema declares; the first column is indented. `dashes` is
+/// the prefix of an argument: `--`, or nothing for the members of a result.
+pub(super) fn table(schema: &Value, dashes: &'static str) -> TextTable {
+    let mut rows = SchemaRows { table: TextTable::default(), n_left: LINES_MAX, dashes };
+    rows.add(SchemaCursor::root(schema), "", DEPTH_MAX);
+    rows.table
 }
 
 struct SchemaRows {
     table: TextTable,
     n_left: usize,
-    /// The prefix of an argument: `--` or nothing.
     dashes: &'static str,
 }
 
 impl SchemaRows {
-    fn read(schema: &Value, dashes: &'static str) -> TextTable {
-        let mut rows = Self { table: TextTable::default(), n_left: LINES_MAX, dashes };
-        rows.add(SchemaCursor::root(schema), "", DEPTH_MAX);
-        rows.table
-    }
-
     fn add(&mut self, place: SchemaCursor<'_>, prefix: &str, depth: usize) {
         let mut required = place.required();
         if self.dashes.is_empty() {

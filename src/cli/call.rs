@@ -12,8 +12,8 @@ use tokio::{
 };
 
 use super::{
-    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, interrupt, output, service_target,
-    service_target::OutputArgs,
+    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, listen_for_ctrl_c, output,
+    service_target, service_target::OutputArgs,
 };
 use crate::{
     config::defaults,
@@ -159,7 +159,7 @@ async fn call(
         }
     };
     params.push('}');
-    let interrupted = interrupt::listen_for_ctrl_c()?;
+    let interrupted = listen_for_ctrl_c()?;
     let request = service.send(method, &params).await.map_err(service_target::failed)?;
     let result = answer(&mut service, request, interrupted).await?;
     match method {
@@ -253,7 +253,7 @@ fn help(tool: &str, info: &Value) {
         output::print(&format!("{}\n\n", output::text(description.trim_end())));
     }
     output::print(&format!("Usage: metamcp call {} [ARGUMENTS]\n", output::text(tool)));
-    let table = arguments::table(&info["inputSchema"]);
+    let table = arguments::table(&info["inputSchema"], "--");
     match table.is_empty() {
         true => output::print("\nThe tool declares no arguments.\n"),
         false => {

@@ -22,15 +22,16 @@ pub(super) fn split<'a>(text: &'a str, kind: &str) -> Result<(&'a str, &'a str),
     )
 }
 
-/// Prints a list of items and names the unavailable servers on standard error. `describe` returns
-/// the name of an item, a detail and its description, `member` is its place in an entry.
+/// Prints the items that `method` lists and names the unavailable servers on standard error.
+/// `describe` returns the name of an item, a detail and its description, `member` is its place in an
+/// entry.
 pub(super) fn print_list(
     common: &OutputArgs,
-    listed: &RawValue,
+    (method, params): (&str, &Value),
     (member, empty): (&str, &str),
     describe: impl Fn(&Value) -> [String; 3],
 ) -> Result<(), Failed> {
-    common.print(&items(listed)?, |items| {
+    common.print(&items(&common.target.ask(method, params)?)?, |items| {
         let mut table = TextTable::default();
         for item in output::items(items) {
             let [name, detail, about] = describe(&item[member]);

@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    signal::unix::{Signal, SignalKind, signal},
+};
 
 mod arguments;
 mod auth;
@@ -11,29 +14,21 @@ mod auto_start;
 mod call;
 mod check;
 mod complete;
-mod completions;
 mod configuration;
 mod demo_server;
 mod doctor;
 mod effective;
-mod grep;
+mod generate;
 mod import;
 mod indent;
-mod info;
-mod interrupt;
 mod item_output;
 mod logs;
-mod man;
 mod output;
 mod overrides;
-mod prompt;
 mod prompts;
 mod quantity;
-mod read;
 mod reload;
 mod resources;
-mod schema;
-mod search;
 mod serve;
 mod servers;
 mod service_target;
@@ -41,7 +36,6 @@ mod status;
 mod status_report;
 mod stdio;
 mod stop;
-mod task;
 mod tasks;
 mod terminal;
 mod text_table;
@@ -76,17 +70,17 @@ enum Command {
     Status(status::Args),
     Servers(servers::Args),
     Tools(tools::Args),
-    Info(info::Args),
+    Info(tools::InfoArgs),
     Call(call::Args),
-    Grep(grep::Args),
-    Search(search::Args),
+    Grep(tools::GrepArgs),
+    Search(tools::SearchArgs),
     Resources(resources::Args),
-    Read(read::Args),
+    Read(resources::ReadArgs),
     Prompts(prompts::Args),
-    Prompt(prompt::Args),
+    Prompt(prompts::PromptArgs),
     Complete(complete::Args),
     Tasks(tasks::Args),
-    Task(task::Args),
+    Task(tasks::TaskArgs),
     Auth(auth::Args),
     Reload(reload::Args),
     Stop(stop::Args),
@@ -94,13 +88,13 @@ enum Command {
     Doctor(doctor::Args),
     Import(import::Args),
     Typegen(typegen::Args),
-    Schema(schema::Args),
+    Schema(generate::SchemaArgs),
     Stdio(stdio::Args),
     DemoServer(demo_server::Args),
     #[command(hide = true)]
-    Completions(completions::Args),
+    Completions(generate::CompletionsArgs),
     #[command(hide = true)]
-    Man(man::Args),
+    Man(generate::ManArgs),
 }
 
 /// The failure of a command, with its exit code.
@@ -165,6 +159,13 @@ fn runtime(mut builder: Builder) -> Result<Runtime, Failed> {
     built.map_err(|error| Failed::new(FAILED, format!("cannot start the async runtime: {error}")))
 }
 
+/// Catches ctrl-c from now on. Before this call, and in commands without it, ctrl-c ends the
+/// process.
+fn listen_for_ctrl_c() -> Result<Signal, Failed> {
+    signal(SignalKind::interrupt())
+        .map_err(|error| Failed::new(FAILED, format!("cannot catch ctrl-c: {error}")))
+}
+
 /// Runs the command of the arguments and returns its exit code; `metamcp --help` lists the codes.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -187,17 +188,17 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Servers(args) => servers::run(&args),
         Command::Tools(args) => tools::run(&args),
-        Command::Info(args) => info::run(&args),
+        Command::Info(args) => tools::info(&args),
         Command::Call(args) => call::run(args),
-        Command::Grep(args) => grep::run(&args),
-        Command::Search(args) => search::run(&args),
+        Command::Grep(args) => tools::grep(&args),
+        Command::Search(args) => tools::search(&args),
         Command::Resources(args) => resources::run(&args),
-        Command::Read(args) => read::run(&args),
+        Command::Read(args) => resources::read(&args),
         Command::Prompts(args) => prompts::run(&args),
-        Command::Prompt(args) => prompt::run(args),
+        Command::Prompt(args) => prompts::get(args),
         Command::Complete(args) => complete::run(&args),
         Command::Tasks(args) => tasks::run(&args),
-        Command::Task(args) => task::run(&args),
+        Command::Task(args) => tasks::inspect(&args),
         Command::Auth(args) => auth::run(&args),
         Command::Reload(args) => reload::run(&args),
         Command::Stop(args) => stop::run(&args),
@@ -205,11 +206,11 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Typegen(args) => typegen::run(&args),
-        Command::Schema(args) => schema::run(&args),
+        Command::Schema(args) => generate::schema(&args),
         Command::Stdio(args) => stdio::run(&args),
         Command::DemoServer(args) => demo_server::run(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Man(args) => man::run(&args),
+        Command::Completions(args) => generate::completions(&args),
+        Command::Man(args) => generate::manual(&args),
     };
     let done = match (done, output::lost()) {
         (Ok(()), Some(error)) if !is_serving => {

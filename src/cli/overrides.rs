@@ -37,7 +37,7 @@ pub(super) struct ConfigOverrides {
     port: Option<String>,
     /// Refuse to serve without TLS; set it up with listen.tls, or with --tls-cert and --tls-key
     #[arg(long)]
-    tls: bool,
+    pub(super) tls: bool,
     /// The PEM file of the certificate (listen.tls.certificate)
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<String>,
@@ -65,11 +65,6 @@ impl ConfigOverrides {
     /// Returns `true` if the service uses standard input and output.
     pub(super) fn is_stdio(&self) -> bool {
         self.transport == Some(Transport::Stdio)
-    }
-
-    /// Returns `true` if the service must not run without TLS.
-    pub(super) fn needs_tls(&self) -> bool {
-        self.tls
     }
 
     /// Returns the settings of all flags.

@@ -1,8 +1,10 @@
-//! `metamcp resources`: the resources of all servers.
+//! `metamcp resources` and `metamcp read`: the resources of all servers, and the contents of one.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Failed, item_output, output, service_target::OutputArgs};
+use super::{
+    FAILED, Failed, call::result, item_output, output, service_target, service_target::OutputArgs,
+};
 
 /// List the resources of all servers, or of one
 #[derive(Debug, clap::Args)]
@@ -14,11 +16,68 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let params = json!({ "server": args.server, "report": true });
-    let listed = args.common.target.ask("resources/list", &params)?;
+    let list = ("resources/list", &json!({ "server": args.server, "report": true }));
     let texts = ("resource", "No server has a resource.\n");
-    item_output::print_list(&args.common, &listed, texts, |resource| {
+    item_output::print_list(&args.common, list, texts, |resource| {
         let about = item_output::first_line(resource, &["description", "title", "name"]);
         [output::word(&resource["uri"]), output::word(&resource["mimeType"]), about]
     })
+}
+
+/// Read a resource
+///
+/// Prints texts unchanged, and other contents as one line of description; --json prints everything.
+#[derive(Debug, clap::Args)]
+pub(super) struct ReadArgs {
+    /// The resource: `SERVER/URI`, `SERVER/NAME` as listed by `metamcp resources`, or SERVER before
+    /// a separate URI
+    #[arg(value_name = "SERVER/URI")]
+    resource: String,
+    /// The URI, if the first argument names only the server
+    uri: Option<String>,
+    #[command(flatten)]
+    common: OutputArgs,
+}
+
+pub(super) fn read(args: &ReadArgs) -> Result<(), Failed> {
+    let target = &args.common.target;
+    let (server, uri) = match &args.uri {
+        // With a separate URI, only the server of the first word counts.
+        Some(uri) => (args.resource.split('/').next().unwrap_or_default(), uri.clone()),
+        None => {
+            let (server, name) = item_output::split(&args.resource, "resource")?;
+            let uri =
+                if name.contains(':') { name.to_owned() } else { uri_of(args, server, name)? };
+            (server, uri)
+        }
+    };
+    let read = target.ask("resources/read", &json!({ "server": server, "uri": uri }))?;
+    args.common.print(&read, |read| {
+        for contents in output::items(&read["contents"]) {
+            match contents["text"].as_str() {
+                Some(text) => output::content(text),
+                None => {
+                    let block = json!({ "type": "resource", "resource": contents });
+                    result::print(&[result::block(&block)]);
+                }
+            }
+        }
+    })
+}
+
+/// Returns the URI of the resource with this name.
+fn uri_of(args: &ReadArgs, server: &str, name: &str) -> Result<String, Failed> {
+    let listed = args.common.target.ask("resources/list", &json!({ "server": server }))?;
+    let listed = service_target::value(&listed)?;
+    let resources = output::items(&listed).iter().map(|item| &item["resource"]);
+    let named: Vec<&Value> = resources.filter(|resource| resource["name"] == name).collect();
+    match named[..] {
+        [resource] => Ok(resource["uri"].as_str().unwrap_or_default().to_owned()),
+        [] => Err(Failed::new(FAILED, format!("server `{server}` lists no resource `{name}`"))
+            .hint("Run `metamcp resources` to list them, or name the resource by its URI.")),
+        _ => {
+            let text = format!("server `{server}` lists several resources named `{name}`");
+            Err(Failed::new(FAILED, text).hint("Name the resource by its URI."))
+        }
+    }
 }

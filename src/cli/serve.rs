@@ -80,7 +80,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     let sources = configuration::sources(args.config, &args.overrides)?;
     let loaded = configuration::load(&sources)?;
     let config = loaded.config;
-    if args.overrides.needs_tls() && config.listen.tls.is_none() {
+    if args.overrides.tls && config.listen.tls.is_none() {
         return Err(Failed::new(USAGE, "`--tls` needs a certificate, and none is configured")
             .hint("Add `--tls-cert FILE --tls-key FILE`, or `[listen.tls]` to the file."));
     }

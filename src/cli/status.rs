@@ -4,7 +4,8 @@ use serde_json::json;
 use tokio::time;
 
 use super::{
-    Failed, interrupt, output, service_target, service_target::OutputArgs, status_report, terminal,
+    Failed, listen_for_ctrl_c, output, service_target, service_target::OutputArgs, status_report,
+    terminal,
 };
 use crate::{config::defaults, control::socket_client::ControlConnection};
 
@@ -67,7 +68,7 @@ impl Drop for Page {
 
 fn watch(args: &Args) -> Result<(), Failed> {
     service_target::run(async {
-        let mut interrupted = interrupt::listen_for_ctrl_c()?;
+        let mut interrupted = listen_for_ctrl_c()?;
         let mut ticks = time::interval(defaults::WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         // The first connection must succeed; after that, the service may disappear and return.

@@ -1,0 +1,60 @@
+//! `metamcp schema`, `completions` and `man`: the texts that metamcp generates about itself.
+
+use std::{fs, io, path::PathBuf};
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use clap_mangen::{Man, generate_to};
+
+use super::{Cli, FAILED, Failed, output};
+use crate::config;
+
+/// Print the JSON Schema of the configuration file
+///
+/// Draft 2020-12, generated from the types of the configuration: every key with its meaning,
+/// default, range and accepted words. Editors use it to complete and check TOML; only `metamcp
+/// check` checks rules over several keys.
+#[derive(Debug, clap::Args)]
+pub(super) struct SchemaArgs {}
+
+pub(super) fn schema(_: &SchemaArgs) -> Result<(), Failed> {
+    output::print(&format!("{:#}\n", config::schema::schema()));
+    Ok(())
+}
+
+/// Print the completions for a shell
+#[derive(Debug, clap::Args)]
+pub(super) struct CompletionsArgs {
+    /// bash, zsh, fish, elvish or powershell
+    shell: Shell,
+}
+
+pub(super) fn completions(args: &CompletionsArgs) -> Result<(), Failed> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "metamcp", &mut script);
+    output::bytes(&script);
+    Ok(())
+}
+
+/// Print the manual page, or write one for each command
+#[derive(Debug, clap::Args)]
+pub(super) struct ManArgs {
+    /// Write `metamcp.1` and one page for each command into this directory
+    directory: Option<PathBuf>,
+}
+
+pub(super) fn manual(args: &ManArgs) -> Result<(), Failed> {
+    let written = match &args.directory {
+        None => page().map(|page| output::bytes(&page)),
+        Some(directory) => {
+            fs::create_dir_all(directory).and_then(|()| generate_to(Cli::command(), directory))
+        }
+    };
+    written.map_err(|error| Failed::new(FAILED, format!("cannot write the manual pages: {error}")))
+}
+
+fn page() -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    Man::new(Cli::command().disable_help_subcommand(true)).render(&mut page)?;
+    Ok(page)
+}
