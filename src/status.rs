@@ -10,7 +10,7 @@ use std::{
 
 use serde::Serialize;
 use serde_json::Value;
-use tokio::{runtime::Handle, time::Instant};
+use tokio::{runtime::Handle, sync::Semaphore, time::Instant};
 
 use crate::{
     breaker::BreakerState,
@@ -40,7 +40,8 @@ pub struct StatusBoard {
     pool: Arc<Pool>,
     catalog: Arc<Catalog>,
     liveness: Arc<Liveness>,
-    memory_meter: memory::MemoryMeter,
+    /// The permit to measure: one measurement at a time, since it reads all of `/proc`.
+    memory_meter: Arc<Semaphore>,
 }
 
 /// The state of the service at one moment.
@@ -127,7 +128,7 @@ impl StatusBoard {
             pool,
             catalog,
             liveness,
-            memory_meter: memory::MemoryMeter::default(),
+            memory_meter: Arc::new(Semaphore::new(1)),
         })
     }
 

@@ -298,7 +298,7 @@ impl BridgeRelay {
 
     fn cancel(&mut self, cancelled: &Message, now: Duration) {
         let Some(id) = cancelled.part(MessagePart::CancelledId) else { return };
-        let is_meant = |request: &BridgedRequest| !request.is_batch() && request.has(id);
+        let is_meant = |request: &BridgedRequest| !request.is_batch && request.has(id);
         let waiting = self.waiting.iter().position(|(_, message)| match message {
             WaitingMessage::Request(request) => is_meant(request),
             WaitingMessage::Other(_) => false,

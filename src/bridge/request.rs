@@ -17,7 +17,7 @@ use crate::{
 pub(super) struct BridgedRequest {
     /// The ids, JSON text; one for each request of a batch.
     ids: Vec<Box<str>>,
-    is_batch: bool,
+    pub(super) is_batch: bool,
     era: Era,
     pub(super) kind: BridgedMethod,
     /// The client's message; `None` if there was no room to keep it.
@@ -81,10 +81,6 @@ impl BridgedRequest {
         (!ids.is_empty()).then_some(Self { ids, is_batch, era, kind, line })
     }
 
-    pub(super) fn is_batch(&self) -> bool {
-        self.is_batch
-    }
-
     /// Returns whether `id`, JSON text, is one of the ids.
     pub(super) fn has(&self, id: &str) -> bool {
         self.ids.iter().any(|own| **own == *id)
@@ -92,15 +88,7 @@ impl BridgedRequest {
 
     /// Returns whether it may be executed twice.
     pub(super) fn is_repeatable(&self) -> bool {
-        match self.kind {
-            BridgedMethod::Initialize
-            | BridgedMethod::SetLevel
-            | BridgedMethod::Subscribe(_)
-            | BridgedMethod::Unsubscribe(_)
-            | BridgedMethod::Listen { .. }
-            | BridgedMethod::ReadOnly => true,
-            BridgedMethod::Other => false,
-        }
+        !matches!(self.kind, BridgedMethod::Other)
     }
 
     /// Returns the size of the stored message, in bytes.

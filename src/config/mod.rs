@@ -36,7 +36,6 @@ mod reload_effect;
 pub mod schema;
 pub mod search;
 pub mod secret;
-pub mod secret_words;
 pub mod server;
 mod server_schema;
 mod service;

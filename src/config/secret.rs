@@ -4,11 +4,12 @@ use std::{
     fmt, fs, io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 use serde::Deserialize;
 
-use super::{defaults, refusal::Refusal, secret_words::SECRET_WORDS};
+use super::{defaults, refusal::Refusal};
 use crate::files;
 
 /// A reference in words.
@@ -20,6 +21,25 @@ pub(super) const REFERENCE_HELP: &str =
 
 /// The tables of a server whose values may be secrets.
 pub(super) const SECRET_TABLES: [&str; 2] = ["env", "headers"];
+
+/// The words that look like secrets, from a file that `nix/secret-lookalikes.nix` reads too.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretWords {
+    /// The parts of names whose values are secret, even if they are ordinary words.
+    pub certain_parts: Vec<String>,
+    /// The parts of names whose values may be secret.
+    pub name_parts: Vec<String>,
+    /// The whole words of names whose values may be secret.
+    pub name_words: Vec<String>,
+    /// The prefixes of tokens that well-known issuers use.
+    pub token_prefixes: Vec<String>,
+}
+
+/// The words of this version.
+pub static SECRET_WORDS: LazyLock<SecretWords> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("secret_words.json")).expect("a file of this crate")
+});
 
 /// Returns the directory that systemd's `LoadCredential=` fills, if there is one.
 pub fn credentials_directory() -> Option<PathBuf> {

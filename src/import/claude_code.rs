@@ -5,12 +5,12 @@
 
 use serde_json::Value;
 
-use super::{declaration_origin::SourceFile, foreign_server::ForeignServer, mcp_servers};
+use super::{declaration_origin::SourceFile, foreign_server::ForeignServer};
 
 pub(super) fn read(document: &Value, file: &SourceFile) -> Vec<ForeignServer> {
-    let mut found = mcp_servers::read(own_servers(document), file);
+    let mut found = file.mcp_servers(own_servers(document));
     for (path, project) in document["projects"].as_object().into_iter().flatten() {
-        let mut servers = mcp_servers::read(&project["mcpServers"], &file.of_project(path));
+        let mut servers = file.of_project(path).mcp_servers(&project["mcpServers"]);
         let disabled = project["disabledMcpServers"].as_array();
         for server in &mut servers {
             let is_server = |name: &Value| name.as_str() == Some(server.name.as_str());

@@ -12,7 +12,6 @@ mod credentials;
 mod declaration_origin;
 mod file_syntax;
 mod foreign_server;
-mod mcp_servers;
 mod opencode;
 mod plan;
 mod report;
@@ -59,7 +58,7 @@ pub fn read(
     let servers = match format {
         ImportFormat::ClaudeCode => claude_code::read(&document, &file),
         ImportFormat::ClaudeDesktop | ImportFormat::Cursor | ImportFormat::Windsurf => {
-            mcp_servers::read(&document["mcpServers"], &file)
+            file.mcp_servers(&document["mcpServers"])
         }
         ImportFormat::VsCode => vscode::read(&document, &file),
         ImportFormat::Codex => codex::read(&document, &file),

@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use serde::Serialize;
+
 use super::{
     credentials::{CredentialNames, ServerCredential},
     declaration_origin::DeclarationOrigin,
@@ -60,7 +62,7 @@ pub enum ImportState {
 }
 
 /// A note for the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImportNote {
     /// The kind of the note.
     pub kind: ImportNoteKind,
@@ -71,7 +73,8 @@ pub struct ImportNote {
 }
 
 /// The kind of a note.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ImportNoteKind {
     /// The server has a new name.
     Renamed,
@@ -87,21 +90,6 @@ pub enum ImportNoteKind {
     Changed,
     /// A key of the declaration has no counterpart.
     Ignored,
-}
-
-impl ImportNoteKind {
-    /// Returns the name in the JSON report.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Renamed => "renamed",
-            Self::Merged => "merged",
-            Self::LeftOut => "left-out",
-            Self::Disabled => "disabled",
-            Self::Refused => "refused",
-            Self::Changed => "changed",
-            Self::Ignored => "ignored",
-        }
-    }
 }
 
 /// Combines servers into one plan.

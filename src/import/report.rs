@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     credentials::ServerCredential,
     declaration_origin::DeclarationOrigin,
-    plan::{ImportNote, ImportNoteKind, ImportPlan, ImportState, ImportedServer},
+    plan::{ImportNoteKind, ImportPlan, ImportState, ImportedServer},
     server_conversion::ServerSetting,
 };
 use crate::redact::is_control;
@@ -151,12 +151,11 @@ impl ImportPlan {
         };
         let variable =
             |(name, servers): (&str, Vec<&str>)| json!({ "name": name, "servers": servers });
-        let note = |note: &ImportNote| json!({ "kind": note.kind.word(), "server": note.server, "text": note.text });
         json!({
             "servers": Value::from_iter(self.servers.iter().map(server)),
             "credentials": Value::from_iter(self.credentials().into_iter().map(credential)),
             "variables": Value::from_iter(self.variables().into_iter().map(variable)),
-            "notes": Value::from_iter(self.notes.iter().map(note)),
+            "notes": self.notes,
         })
     }
 }
@@ -167,14 +166,7 @@ fn server(server: &ImportedServer) -> Value {
             "client": origin.format.word(), "file": origin.file, "project": origin.project,
         })
     };
-    let setting = |(key, setting): &(&str, ServerSetting)| {
-        let value = match setting {
-            ServerSetting::Text(text) => json!(text),
-            ServerSetting::List(items) => json!(items),
-            ServerSetting::Table(members) => json!(members),
-        };
-        ((*key).to_owned(), value)
-    };
+    let setting = |(key, setting): &(&str, _)| ((*key).to_owned(), json!(setting));
     let origins = Value::from_iter(server.origins.iter().map(origin));
     let settings = Value::from_iter(server.converted.settings.iter().map(setting));
     let (state, reason) = match &server.state {

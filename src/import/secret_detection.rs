@@ -2,7 +2,7 @@
 //!
 //! Pure.
 
-use crate::config::secret_words::SECRET_WORDS;
+use crate::config::secret::SECRET_WORDS;
 
 /// The words that indicate a number, as in `MAX_TOKENS`.
 const NUMBER_WORDS: [&str; 9] =

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use super::{
     credentials::{CredentialIdentity, CredentialNames, ServerCredential},
     foreign_server::{ForeignServer, ForeignTransport},
@@ -18,7 +20,8 @@ use crate::{
 };
 
 /// A value of one key of a server's table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub(super) enum ServerSetting {
     Text(String),
     List(Vec<String>),

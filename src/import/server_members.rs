@@ -27,6 +27,13 @@ pub(super) struct ImportEntry<'a> {
 }
 
 impl SourceFile {
+    /// Returns the servers of `mcpServers`, a table that Claude Desktop, Cursor, Windsurf and Claude
+    /// Code have in common. Source: examples in their documentation.
+    pub(super) fn mcp_servers(&self, servers: &Value) -> Vec<ForeignServer> {
+        let servers = servers.as_object().into_iter().flatten();
+        self.servers(servers, VariableSyntax::Dollar, ImportEntry::take_transport)
+    }
+
     /// Returns the server of each table. `take_transport` removes the members of its transport.
     pub(super) fn servers<'a, 'v>(
         &'a self,

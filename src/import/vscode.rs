@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{declaration_origin::SourceFile, foreign_server::ForeignServer, mcp_servers};
+use super::{declaration_origin::SourceFile, foreign_server::ForeignServer};
 
 pub(super) fn read(document: &Value, file: &SourceFile) -> Vec<ForeignServer> {
     let mut found = Vec::new();
     for part in [document, &document["mcp"]] {
         let inputs = inputs(part);
-        let mut servers = mcp_servers::read(&part["servers"], file);
+        let mut servers = file.mcp_servers(&part["servers"]);
         servers.iter_mut().for_each(|server| server.inputs.clone_from(&inputs));
         found.extend(servers);
     }

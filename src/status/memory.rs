@@ -4,7 +4,6 @@ use std::{collections::HashMap, sync::Arc};
 
 use serde::Serialize;
 use tokio::{
-    sync::Semaphore,
     task,
     time::{self, Instant},
 };
@@ -33,16 +32,6 @@ pub(super) struct MemoryOwner {
     pub(super) unit: Option<String>,
 }
 
-/// The permit to measure: one measurement at a time, since it reads all of `/proc`.
-#[derive(Debug)]
-pub(super) struct MemoryMeter(Arc<Semaphore>);
-
-impl Default for MemoryMeter {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
-    }
-}
-
 /// The result of a measurement.
 #[derive(Debug, Default)]
 struct Measured {
@@ -55,7 +44,7 @@ impl StatusBoard {
     /// measured within [`defaults::MEASURE_TIMEOUT`]. Cancel safe.
     pub async fn measure(&self, servers: &mut [ServerState]) -> MemoryFigures {
         let memory_owners = self.memory_owners();
-        let permit = Arc::clone(&self.memory_meter.0);
+        let permit = Arc::clone(&self.memory_meter);
         let measuring = async {
             let permit = permit.acquire_owned().await.ok()?;
             let until = Instant::now() + defaults::MEASURE_TIMEOUT;

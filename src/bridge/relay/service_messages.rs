@@ -23,7 +23,7 @@ impl BridgeRelay {
             let answers = answers.into_iter().flat_map(Batch::into_members).flatten();
             for answer in answers {
                 let id = answer.part(MessagePart::Id).unwrap_or_default();
-                self.forget(|request| request.is_batch() && request.has(id));
+                self.forget(|request| request.is_batch && request.has(id));
             }
             return self.to_client.push(line);
         }
@@ -68,7 +68,7 @@ impl BridgeRelay {
             }
             return;
         }
-        let is_meant = |sent: &SentRequest| !sent.request.is_batch() && sent.request.has(id);
+        let is_meant = |sent: &SentRequest| !sent.request.is_batch && sent.request.has(id);
         let Some(at) = self.unanswered.iter().position(is_meant) else {
             return self.to_client.push(line);
         };

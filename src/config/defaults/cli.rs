@@ -1,4 +1,5 @@
-//! Bounds of the command line: its waits, and the sizes that it accepts.
+//! Bounds of the command line: its waits, the sizes that it accepts, the configurations of other
+//! clients that it imports, and the declarations of tools in TypeScript.
 
 use std::time::Duration;
 
@@ -25,3 +26,29 @@ pub const LOG_TAIL_BYTES: u64 = 4 << 20;
 
 /// The poll interval of `metamcp logs --follow`: shorter than a person notices.
 pub const LOG_FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The largest file that is read, in bytes. Claude Code keeps its servers in a file with much else,
+/// which has tens of megabytes after some years.
+pub const IMPORT_BYTES_MAX: usize = 64 << 20;
+
+/// The largest number of servers that are taken from all files together: more than a person
+/// declares by hand, and few enough to check each on its own.
+pub const IMPORT_SERVERS_MAX: usize = 1000;
+
+/// The depth to which a schema is followed; deeper parts are `unknown`. Requests to the control
+/// socket have this bound, and compilers follow far deeper.
+pub const TYPEGEN_DEPTH_MAX: usize = 64;
+
+/// The largest number of parts of types for one schema, including named ones; the rest is
+/// `unknown`. It is a hundred times the largest schema of real servers.
+pub const TYPEGEN_PARTS_MAX: usize = 20_000;
+
+/// The largest number of alternatives of an intersection of unions; the rest is left out. The
+/// compiler refuses a type of 100,000.
+pub const TYPEGEN_ALTERNATIVES_MAX: usize = 1_000;
+
+/// The largest number of elements of a tuple with types of their own; the rest is `unknown`.
+pub const TYPEGEN_TUPLE_MAX: usize = 256;
+
+/// The longest description in a comment, in bytes: a screen of text.
+pub const TYPEGEN_COMMENT_BYTES_MAX: usize = 4 << 10;
