@@ -29,8 +29,7 @@ pub(super) mod schema;
 mod tests;
 pub(super) mod value;
 
-use argument_keys::ArgumentSyntaxError;
-use command_words::{ArgumentSource, HelpRequest};
+use command_words::ArgumentSource;
 use progress::ProgressLine;
 
 /// Call a tool
@@ -81,7 +80,7 @@ struct Options {
 
 impl Options {
     /// Rejects options that exclude each other, before or after the tool.
-    fn check(&self) -> Result<(), ArgumentSyntaxError> {
+    fn check(&self) -> Result<(), Failed> {
         let (first, second) = match (self.dry_run, self.is_async) {
             (true, true) => ("--dry-run", "--async"),
             (true, false) if self.timeout_ms.is_some() => ("--dry-run", "--timeout"),
@@ -90,7 +89,7 @@ impl Options {
             (_, _) => return Ok(()),
         };
         let text = format!("`{first}` and `{second}` exclude each other");
-        Err(ArgumentSyntaxError::new(text, "Leave one of them out."))
+        Err(Failed::usage(text, "Leave one of them out."))
     }
 }
 
@@ -108,7 +107,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
         }
         let schema = known.as_ref().map(|(_, info)| info["inputSchema"].clone());
         let wanted = command_words::read(words, &schema.unwrap_or_default(), &mut options);
-        let HelpRequest::Call(source) = wanted.map_err(usage)? else {
+        let Some(source) = wanted? else {
             // The words `TOOL JSON --help` needed no schema before.
             let (_, info) = match known {
                 Some(known) => known,
@@ -118,7 +117,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
             return Ok(());
         };
         let arguments = read(source)?;
-        options.check().map_err(usage)?;
+        options.check()?;
         let service = match known {
             Some((service, _)) => service,
             None => options.common.target.connect().await?,
@@ -278,8 +277,10 @@ fn read(source: ArgumentSource) -> Result<Box<RawValue>, Failed> {
         }
     };
     let invalid = |problem: String| {
-        Failed::new(USAGE, format!("the arguments{origin} are {problem}"))
-            .hint("Give one JSON object, such as '{\"key\": 1}'.")
+        Failed::usage(
+            format!("the arguments{origin} are {problem}"),
+            "Give one JSON object, such as '{\"key\": 1}'.",
+        )
     };
     let value: Box<RawValue> =
         serde_json::from_str(&text).map_err(|error| invalid(format!("not JSON: {error}")))?;
@@ -307,10 +308,6 @@ fn bounded(reader: impl std::io::Read) -> std::io::Result<String> {
 
 fn unreadable(source: &str, error: &std::io::Error) -> Failed {
     Failed::new(USAGE, format!("cannot read the arguments from {source}: {error}"))
-}
-
-fn usage(error: ArgumentSyntaxError) -> Failed {
-    Failed::new(USAGE, error.text).hint(error.hint)
 }
 
 /// Returns the value of `--socket` among the words after the tool.

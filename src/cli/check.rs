@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    CONFIG, Failed, USAGE, configuration, effective, output, overrides::ConfigOverrides, quantity,
+    CONFIG, Failed, configuration, effective, output, overrides::ConfigOverrides, quantity,
     service_target, status_report,
 };
 use crate::{
@@ -59,8 +59,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         return show(args, named);
     }
     if !flags.is_empty() {
-        return Err(Failed::new(USAGE, "flags do not change the check of a file")
-            .hint("Add --effective to see the configuration with these flags."));
+        return Err(Failed::usage(
+            "flags do not change the check of a file",
+            "Add --effective to see the configuration with these flags.",
+        ));
     }
     let file = named.or_else(config::usual_file).ok_or_else(configuration::no_file)?;
     let config = read(&file)?;

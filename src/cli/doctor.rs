@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             }
         };
         let report = examined.map_err(|error| {
-            Failed::new(USAGE, chain(&error)).hint("Run `metamcp servers` to list the servers.")
+            Failed::usage(chain(&error), "Run `metamcp servers` to list the servers.")
         })?;
         Ok((report, was_stopped))
     })?;

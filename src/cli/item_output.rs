@@ -3,7 +3,7 @@
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    FAILED, Failed, USAGE, output,
+    FAILED, Failed, output,
     service_target::OutputArgs,
     text_table::{CellColour, TableCell, TextTable},
 };
@@ -16,8 +16,10 @@ use super::{
 pub(super) fn split<'a>(text: &'a str, kind: &str) -> Result<(&'a str, &'a str), Failed> {
     text.split_once('/').filter(|(server, name)| !server.is_empty() && !name.is_empty()).ok_or_else(
         || {
-            Failed::new(USAGE, format!("`{text}` is not a {kind}"))
-                .hint(format!("Write SERVER/NAME; `metamcp {kind}s` lists them."))
+            Failed::usage(
+                format!("`{text}` is not a {kind}"),
+                format!("Write SERVER/NAME; `metamcp {kind}s` lists them."),
+            )
         },
     )
 }
@@ -89,7 +91,11 @@ mod tests {
         assert_eq!(split("a/b", "prompt").ok(), Some(("a", "b")));
         assert_eq!(split("a/file:///b", "resource").ok(), Some(("a", "file:///b")));
         for wrong in ["a", "a/", "/b", "", "/"] {
-            assert_eq!(split(wrong, "prompt").map_err(|failed| failed.code), Err(USAGE), "{wrong}");
+            assert_eq!(
+                split(wrong, "prompt").map_err(|failed| failed.code),
+                Err(crate::cli::USAGE),
+                "{wrong}"
+            );
         }
     }
 }

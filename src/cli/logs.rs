@@ -90,11 +90,10 @@ fn arguments(args: &Args, unit: &SystemdUnit, server: Option<&ServerName>) -> Ve
 /// Prints the end of a log file, and follows it with `--follow`.
 fn file(args: &Args, path: &Path, server: Option<&ServerName>) -> Result<(), Failed> {
     if args.since.is_some() {
-        return Err(Failed::new(
-            USAGE,
+        return Err(Failed::usage(
             "--since works only for a service that logs to the journal",
-        )
-        .hint(format!("Use --lines: this service logs to `{}`.", path.display())));
+            format!("Use --lines: this service logs to `{}`.", path.display()),
+        ));
     }
     let failed = |error: std::io::Error| {
         Failed::new(FAILED, format!("cannot read the log `{}`: {error}", path.display())).hint(

@@ -9,7 +9,6 @@ use tokio::{
 };
 
 mod arguments;
-mod auth;
 mod auto_start;
 mod call;
 mod check;
@@ -20,7 +19,6 @@ mod doctor;
 mod effective;
 mod generate;
 mod import;
-mod indent;
 mod item_output;
 mod logs;
 mod output;
@@ -81,7 +79,7 @@ enum Command {
     Complete(complete::Args),
     Tasks(tasks::Args),
     Task(tasks::TaskArgs),
-    Auth(auth::Args),
+    Auth(servers::AuthArgs),
     Reload(reload::Args),
     Stop(stop::Args),
     Logs(logs::Args),
@@ -98,7 +96,7 @@ enum Command {
 }
 
 /// The failure of a command, with its exit code.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Failed {
     code: u8,
     /// Empty if the failure is already printed.
@@ -121,6 +119,11 @@ const CANCELLED: u8 = 130;
 impl Failed {
     fn new(code: u8, text: impl Into<String>) -> Self {
         Self { code, text: text.into(), details: Vec::new(), hint: None }
+    }
+
+    /// Returns the failure of an invalid command line.
+    fn usage(text: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(USAGE, text).hint(hint)
     }
 
     /// Returns a failure that is already printed.
@@ -199,7 +202,7 @@ pub fn main() -> ExitCode {
         Command::Complete(args) => complete::run(&args),
         Command::Tasks(args) => tasks::run(&args),
         Command::Task(args) => tasks::inspect(&args),
-        Command::Auth(args) => auth::run(&args),
+        Command::Auth(args) => servers::auth(&args),
         Command::Reload(args) => reload::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Logs(args) => logs::run(&args),

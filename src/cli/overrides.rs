@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Failed, USAGE};
+use super::Failed;
 use crate::config::{SettingOrigin, SettingTarget, SourcedSetting};
 
 /// A flag takes precedence over a variable `METAMCP_<SECTION>_<KEY>`, which precedes the file.
@@ -103,8 +103,10 @@ impl ConfigOverrides {
         }
         for text in &self.set {
             let Some((key, value)) = text.split_once('=') else {
-                return Err(Failed::new(USAGE, format!("`--set {text}` has no `=`"))
-                    .hint("Write a key and a value, as in `--set pool.size=30`."));
+                return Err(Failed::usage(
+                    format!("`--set {text}` has no `=`"),
+                    "Write a key and a value, as in `--set pool.size=30`.",
+                ));
             };
             let key = key.trim();
             let target = SettingTarget::Written(key.to_owned());

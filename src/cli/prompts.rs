@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Failed, USAGE, call::result, item_output, output, service_target::OutputArgs};
+use super::{Failed, call::result, item_output, output, service_target::OutputArgs};
 
 /// List the prompts of all servers, or of one
 ///
@@ -63,7 +63,7 @@ pub(super) fn get(args: PromptArgs) -> Result<(), Failed> {
 /// Reads the words after the prompt: its arguments, and options of metamcp.
 fn read(words: &[String], common: &mut OutputArgs) -> Result<Map<String, Value>, Failed> {
     let invalid = |text: String| {
-        Failed::new(USAGE, text).hint("Give the arguments as one JSON object, or as `--key value`.")
+        Failed::usage(text, "Give the arguments as one JSON object, or as `--key value`.")
     };
     let mut arguments = Map::new();
     let mut words = words.iter();

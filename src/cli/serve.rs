@@ -9,8 +9,7 @@ use std::{
 use tokio::runtime::Builder;
 
 use super::{
-    CONFIG, FAILED, Failed, USAGE, configuration, output, overrides::ConfigOverrides, runtime,
-    stdio,
+    CONFIG, FAILED, Failed, configuration, output, overrides::ConfigOverrides, runtime, stdio,
 };
 use crate::{
     bearer_token::BearerToken,
@@ -81,8 +80,10 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     let loaded = configuration::load(&sources)?;
     let config = loaded.config;
     if args.overrides.tls && config.listen.tls.is_none() {
-        return Err(Failed::new(USAGE, "`--tls` needs a certificate, and none is configured")
-            .hint("Add `--tls-cert FILE --tls-key FILE`, or `[listen.tls]` to the file."));
+        return Err(Failed::usage(
+            "`--tls` needs a certificate, and none is configured",
+            "Add `--tls-cert FILE --tls-key FILE`, or `[listen.tls]` to the file.",
+        ));
     }
     let credentials = credentials_directory();
     let identity = TlsIdentity::load_configured(config.listen.tls.as_ref(), credentials.as_deref())

@@ -3,14 +3,11 @@
 //! A number without a source is metamcp's own choice. Bounds that are no keys of the configuration
 //! file are here too. The files group them by area; all are used as `defaults::NAME`.
 
-mod bridge;
 mod call;
 mod catalog;
 mod child;
 mod cli;
-mod compute;
 mod connection;
-mod doctor;
 mod ingress;
 mod memory;
 mod meta;
@@ -20,16 +17,12 @@ mod search;
 mod service;
 mod session;
 mod share;
-mod tasks;
 
-pub use bridge::*;
 pub use call::*;
 pub use catalog::*;
 pub use child::*;
 pub use cli::*;
-pub use compute::*;
 pub use connection::*;
-pub use doctor::*;
 pub use ingress::*;
 pub use memory::*;
 pub use meta::*;
@@ -39,4 +32,3 @@ pub use search::*;
 pub use service::*;
 pub use session::*;
 pub use share::*;
-pub use tasks::*;

@@ -65,6 +65,11 @@ pub struct Finding {
     pub nix: Option<String>,
 }
 
+/// Returns a number with its noun: `1 tool`, `2 tools`.
+pub(super) fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
 impl FindingSeverity {
     /// Returns the name in the report.
     pub fn name(self) -> &'static str {

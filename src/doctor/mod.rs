@@ -175,11 +175,8 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
                 .fix("Remove it, or correct its name: METAMCP_SECTION_KEY."),
         );
     }
-    let n_servers = match loaded.config.servers.len() {
-        1 => "1 server".to_owned(),
-        n_servers => format!("{n_servers} servers"),
-    };
-    let what = format!("{}: {n_servers}", file.display());
+    let servers = finding::count(loaded.config.servers.len(), "server");
+    let what = format!("{}: {servers}", file.display());
     found.push(Finding::ok(Configuration, what).because(*why));
     for (name, server) in &loaded.config.servers {
         if let Some(state) = server.shared_state() {

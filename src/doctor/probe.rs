@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    finding::{Finding, FindingArea::Servers},
+    finding::{Finding, FindingArea::Servers, count},
     host, pinned_versions,
     recording_launcher::{FirstLines, ProcessRecord, RecordingLauncher},
     sandbox::{self, SandboxDirectives, SandboxRemedy, of_server},
@@ -282,10 +282,7 @@ fn behaviour_findings(
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(first) = connection.noise.first() {
-        let lines = match record.noise.n_lines {
-            1 => "1 line".to_owned(),
-            n_lines => format!("{n_lines} lines"),
-        };
+        let lines = count(record.noise.n_lines, "line");
         let what =
             format!("writes {lines} to standard output that are not MCP messages: `{first}`");
         found.push(

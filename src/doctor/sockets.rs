@@ -91,16 +91,12 @@ fn unreachable_socket(path: &Path, error: &io::Error) -> (Finding, ServicePresen
             (finding, ServicePresence::Absent)
         }
         io::ErrorKind::PermissionDenied => {
-            let finding = Finding::error(Sockets, format!("this user may not use `{name}`"))
-                .fix(ACCESS)
-                .nix(GROUP);
-            (finding, ServicePresence::Unknown)
+            let finding = Finding::error(Sockets, format!("this user may not use `{name}`"));
+            (finding.fix(ACCESS).nix(GROUP), ServicePresence::Unknown)
         }
         _ => {
-            let finding = Finding::error(Sockets, format!("cannot connect to `{name}`"))
-                .because(error.to_string())
-                .fix(RESTART);
-            (finding, ServicePresence::Unknown)
+            let finding = Finding::error(Sockets, format!("cannot connect to `{name}`"));
+            (finding.because(error.to_string()).fix(RESTART), ServicePresence::Unknown)
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Finding, FindingArea::Names};
+use super::finding::{Finding, FindingArea::Names, count};
 use crate::{config::defaults, redact::sanitize, server_name::ServerName, view::alias};
 
 /// The largest number of names in one finding; `metamcp tools` lists all of them.
@@ -21,7 +21,8 @@ pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
         let twice: Vec<&str> =
             counts.iter().filter(|(_, n)| **n > 1).map(|(name, _)| *name).collect();
         if !twice.is_empty() {
-            let what = format!("lists {} more than once: {}", tools_of(twice.len()), shown(&twice));
+            let what =
+                format!("lists {} more than once: {}", count(twice.len(), "tool"), shown(&twice));
             found.push(
                 Finding::warning(Names, what)
                     .of(server)
@@ -36,7 +37,7 @@ pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
             .collect();
         if let Some(first) = other.first() {
             let verb = if other.len() == 1 { "is" } else { "are" };
-            let tools = tools_of(other.len());
+            let tools = count(other.len(), "tool");
             let what = format!("{tools} {verb} shown under another name: {}", shown(&other));
             let (name, exposed) = (server.qualify(first), alias::exposed(server, first));
             found.push(
@@ -61,14 +62,10 @@ pub(super) fn examine(tools: &[(ServerName, Vec<String>)]) -> Vec<Finding> {
                 .nix("services.metamcp.settings.listen.root = \"meta\";"),
         );
     } else if found.is_empty() && !tools.is_empty() {
-        let what = format!("{}, all under their own names", tools_of(n_all));
+        let what = format!("{}, all under their own names", count(n_all, "tool"));
         found.push(Finding::ok(Names, what));
     }
     found
-}
-
-fn tools_of(n: usize) -> String {
-    if n == 1 { "1 tool".to_owned() } else { format!("{n} tools") }
 }
 
 fn shown(names: &[&str]) -> String {

@@ -15,10 +15,9 @@ use super::{
     embedder::EmbeddingTimeouts,
     endpoint_health::{EndpointAnswer, EndpointHealth},
     openai_api::{EmbeddingRequest, EmbeddingResponse},
-    query_cache::QueryVectorCache,
     request_batch::EmbeddingBatch,
     text_hash::TextDigest,
-    vector_table::{UnitVector, VectorTable},
+    vector_table::{QueryVectorCache, UnitVector, VectorTable},
 };
 use crate::{breaker::Breaker, error_report::chain, http_client::WebClient};
 

@@ -15,7 +15,6 @@ mod embedder_state;
 mod endpoint_health;
 mod error;
 mod openai_api;
-mod query_cache;
 mod query_vector;
 mod request_batch;
 mod text_hash;

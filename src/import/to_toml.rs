@@ -45,22 +45,10 @@ fn write(text: &mut String, server: &ImportedServer) {
 pub(super) fn table(name: &ServerName, settings: &[(&'static str, ServerSetting)]) -> String {
     let mut text = format!("[servers.{name}]\n");
     for (key, setting) in settings {
-        text.push_str(&format!("{key} = {}\n", value(setting)));
+        let value = Value::try_from(setting).expect("texts, lists and tables are TOML");
+        text.push_str(&format!("{key} = {value}\n"));
     }
     text
-}
-
-fn value(setting: &ServerSetting) -> Value {
-    match setting {
-        ServerSetting::Text(text) => Value::String(text.clone()),
-        ServerSetting::List(items) => {
-            items.iter().cloned().map(Value::String).collect::<Vec<_>>().into()
-        }
-        ServerSetting::Table(members) => {
-            let members = members.iter().map(|(key, value)| (key.clone(), value.clone().into()));
-            Value::Table(members.collect())
-        }
-    }
 }
 
 /// Adds a comment of one line; control characters become spaces.

@@ -5,20 +5,7 @@ use std::iter::Peekable;
 use serde_json::{Map, Value};
 
 use super::{schema::SchemaCursor, value::convert};
-use crate::similar_names::nearest;
-
-/// A word of the command line that is invalid, and a hint how to correct it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ArgumentSyntaxError {
-    pub(super) text: String,
-    pub(super) hint: String,
-}
-
-impl ArgumentSyntaxError {
-    pub(super) fn new(text: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { text: text.into(), hint: hint.into() }
-    }
-}
+use crate::{cli::Failed, similar_names::nearest};
 
 /// The location of a key: the member names from the outermost inward, and the schema there.
 #[derive(Clone, Debug)]
@@ -53,7 +40,7 @@ impl<'a> ParsedArguments<'a> {
     }
 
     /// Returns the error for an unknown `key`, with the nearest name as a hint.
-    pub(super) fn unknown(&self, key: &str, also: &[&str]) -> ArgumentSyntaxError {
+    pub(super) fn unknown(&self, key: &str, also: &[&str]) -> Failed {
         let known = self.schema.properties().into_iter().map(|(name, _)| name.to_owned());
         let also = also.iter().map(|name| (*name).to_owned());
         let near = nearest(key.trim_start_matches("no-"), known.chain(also));
@@ -66,7 +53,7 @@ impl<'a> ParsedArguments<'a> {
                     .to_owned()
             }
         };
-        ArgumentSyntaxError::new(format!("the tool has no argument `{key}`"), hint)
+        Failed::usage(format!("the tool has no argument `{key}`"), hint)
     }
 
     /// Returns `true` if the key stands alone, so that the `next` word is not its value.
@@ -87,14 +74,14 @@ impl<'a> ParsedArguments<'a> {
     ///
     /// # Errors
     ///
-    /// [`ArgumentSyntaxError`] when there is no value, or as [`Self::add`] returns it.
+    /// [`Failed`] when there is no value, or as [`Self::add`] returns it.
     pub(super) fn read_value<'w>(
         &mut self,
         key: &str,
         found: &ResolvedKey<'a>,
         given: Option<&str>,
         words: &mut Peekable<impl Iterator<Item = &'w str>>,
-    ) -> Result<(), ArgumentSyntaxError> {
+    ) -> Result<(), Failed> {
         if given.is_none() && Self::is_flag(found, words.peek().copied()) {
             return self.switch(key, found, true);
         }
@@ -106,13 +93,8 @@ impl<'a> ParsedArguments<'a> {
     ///
     /// # Errors
     ///
-    /// [`ArgumentSyntaxError`] when `text` does not fit the schema, or a value is present.
-    fn add(
-        &mut self,
-        key: &str,
-        found: &ResolvedKey<'a>,
-        text: &str,
-    ) -> Result<(), ArgumentSyntaxError> {
+    /// [`Failed`] when `text` does not fit the schema, or a value is present.
+    fn add(&mut self, key: &str, found: &ResolvedKey<'a>, text: &str) -> Result<(), Failed> {
         let types = found.place.types();
         let is_list = types.array && (!types.string || found.place.items().is_some());
         if is_list && !text.trim_start().starts_with('[') {
@@ -146,16 +128,16 @@ impl<'a> ParsedArguments<'a> {
     ///
     /// # Errors
     ///
-    /// [`ArgumentSyntaxError`] when the argument is not a boolean, or has a value already.
+    /// [`Failed`] when the argument is not a boolean, or has a value already.
     pub(super) fn switch(
         &mut self,
         key: &str,
         found: &ResolvedKey<'a>,
         is_on: bool,
-    ) -> Result<(), ArgumentSyntaxError> {
+    ) -> Result<(), Failed> {
         if !found.place.types().boolean {
             let expected = found.place.types().names().join(" or ");
-            return Err(ArgumentSyntaxError::new(
+            return Err(Failed::usage(
                 format!("`--{key}` is not a switch"),
                 format!("Give it a value: {expected}."),
             ));
@@ -169,10 +151,10 @@ impl<'a> ParsedArguments<'a> {
         key: &str,
         found: &ResolvedKey<'_>,
         change: impl FnOnce(Option<Value>) -> Option<Value>,
-    ) -> Result<(), ArgumentSyntaxError> {
+    ) -> Result<(), Failed> {
         let twice = || {
             let hint = "Give it once. Only a list takes several values.";
-            ArgumentSyntaxError::new(format!("`--{key}` is given twice"), hint)
+            Failed::usage(format!("`--{key}` is given twice"), hint)
         };
         let Some((last, outer)) = found.path.split_last() else { return Ok(()) };
         let mut members = &mut self.values;
@@ -193,17 +175,14 @@ pub(super) fn is_key(word: &str) -> bool {
 }
 
 /// Returns the error for a key without a value.
-pub(super) fn missing_value(key: &str) -> ArgumentSyntaxError {
+pub(super) fn missing_value(key: &str) -> Failed {
     let hint =
         format!("Write the value after the key. If it begins with `--`, write `--{key}=VALUE`.");
-    ArgumentSyntaxError::new(format!("`--{key}` needs a value"), hint)
+    Failed::usage(format!("`--{key}` needs a value"), hint)
 }
 
-fn mistyped(key: &str, text: &str, expected: &str) -> ArgumentSyntaxError {
-    ArgumentSyntaxError::new(
-        format!("`--{key}` cannot be `{text}`"),
-        format!("Expected: {expected}."),
-    )
+fn mistyped(key: &str, text: &str, expected: &str) -> Failed {
+    Failed::usage(format!("`--{key}` cannot be `{text}`"), format!("Expected: {expected}."))
 }
 
 fn resolve<'a>(place: SchemaCursor<'a>, key: &str, is_outermost: bool) -> Option<ResolvedKey<'a>> {

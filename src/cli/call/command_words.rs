@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::{
     Options,
-    argument_keys::{ArgumentSyntaxError, ParsedArguments, is_key, missing_value},
+    argument_keys::{ParsedArguments, is_key, missing_value},
 };
-use crate::config::duration;
+use crate::{cli::Failed, config::duration};
 
 /// The source of the arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,15 +25,6 @@ pub(super) enum ArgumentSource {
     Keys(Map<String, Value>),
 }
 
-/// The request that the words make: a call, or help on its arguments.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum HelpRequest {
-    /// Call the tool.
-    Call(ArgumentSource),
-    /// Show the arguments of the tool.
-    Help,
-}
-
 /// The options of metamcp without and with a value.
 const SWITCHES: [&str; 4] = ["json", "dry-run", "async", "help"];
 const VALUES: [&str; 4] = ["fields", "timeout", "file", "socket"];
@@ -43,23 +34,23 @@ pub(super) fn needs_schema(words: &[String]) -> bool {
     words.first().is_some_and(|first| first.starts_with('-') && first != "-")
 }
 
-/// Reads the words. `options` already holds the options before the tool; a key that the tool
+/// Reads the words; `None` asks for help on the arguments of the tool. `options` already holds the options before the tool; a key that the tool
 /// declares as an argument belongs to the tool.
 ///
 /// # Errors
 ///
-/// [`ArgumentSyntaxError`] when a word cannot be parsed.
+/// [`Failed`] when a word cannot be parsed.
 pub(super) fn read(
     words: &[String],
     schema: &Value,
     options: &mut Options,
-) -> Result<HelpRequest, ArgumentSyntaxError> {
+) -> Result<Option<ArgumentSource>, Failed> {
     let mut arguments = ParsedArguments::new(schema);
     let mut source = None;
     let mut words = words.iter().map(String::as_str).peekable();
     while let Some(word) = words.next() {
         if word == "-h" {
-            return Ok(HelpRequest::Help);
+            return Ok(None);
         }
         let Some(name) = word.strip_prefix("--").filter(|_| is_key(word)) else {
             let read = positional(word)?;
@@ -67,7 +58,7 @@ pub(super) fn read(
                 let text = format!("unexpected word `{word}` after the arguments");
                 let hint =
                     "Give one JSON object, `@FILE`, `-`, or `--key value` for each argument.";
-                return Err(ArgumentSyntaxError::new(text, hint));
+                return Err(Failed::usage(text, hint));
             }
             continue;
         };
@@ -86,7 +77,7 @@ pub(super) fn read(
         } else if SWITCHES.contains(&key) {
             options.switch_on(key, given)?;
             if key == "help" {
-                return Ok(HelpRequest::Help);
+                return Ok(None);
             }
         } else if VALUES.contains(&key) {
             let text = given.or_else(|| words.next()).ok_or_else(|| missing_value(key))?;
@@ -106,15 +97,15 @@ pub(super) fn read(
     if given.next().is_some() {
         return Err(conflicting_sources());
     }
-    Ok(HelpRequest::Call(first))
+    Ok(Some(first))
 }
 
 impl Options {
     /// Sets one of [`SWITCHES`], except `help`, which is no option of a call.
-    fn switch_on(&mut self, key: &str, given: Option<&str>) -> Result<(), ArgumentSyntaxError> {
+    fn switch_on(&mut self, key: &str, given: Option<&str>) -> Result<(), Failed> {
         if given.is_some() {
             let text = format!("`--{key}` takes no value");
-            return Err(ArgumentSyntaxError::new(text, "Leave the value out."));
+            return Err(Failed::usage(text, "Leave the value out."));
         }
         match key {
             "json" => self.common.json = true,
@@ -126,12 +117,12 @@ impl Options {
     }
 
     /// Sets one of [`VALUES`].
-    fn set(&mut self, key: &str, text: &str) -> Result<(), ArgumentSyntaxError> {
+    fn set(&mut self, key: &str, text: &str) -> Result<(), Failed> {
         match key {
             "fields" => self.fields.extend(text.split(',').map(str::to_owned)),
             "timeout" => {
                 let hint = "Give a time such as 5s, 500ms or 2m.";
-                let invalid = |error| ArgumentSyntaxError::new(error, hint);
+                let invalid = |error| Failed::usage(error, hint);
                 self.timeout_ms = Some(milliseconds(text).map_err(invalid)?);
             }
             "file" => self.file = Some(text.into()),
@@ -141,19 +132,19 @@ impl Options {
     }
 }
 
-fn positional(word: &str) -> Result<ArgumentSource, ArgumentSyntaxError> {
+fn positional(word: &str) -> Result<ArgumentSource, Failed> {
     let hint = "Give the arguments as one JSON object, as `@FILE`, `-` for standard input, or as `--key value`.";
     match word {
         "-" => Ok(ArgumentSource::Stdin),
         word if word.starts_with('@') => Ok(ArgumentSource::File(word[1..].into())),
         word if word.trim_start().starts_with('{') => Ok(ArgumentSource::Json(word.to_owned())),
-        word => Err(ArgumentSyntaxError::new(format!("`{word}` is not a JSON object"), hint)),
+        word => Err(Failed::usage(format!("`{word}` is not a JSON object"), hint)),
     }
 }
 
-fn conflicting_sources() -> ArgumentSyntaxError {
+fn conflicting_sources() -> Failed {
     let hint = "Give one JSON object, a file, or `--key value` for each argument.";
-    ArgumentSyntaxError::new("the arguments are given in two ways", hint)
+    Failed::usage("the arguments are given in two ways", hint)
 }
 
 /// Parses a duration with a unit, or a number of milliseconds.

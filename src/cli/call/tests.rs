@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::{
     Options,
-    command_words::{ArgumentSource, HelpRequest, milliseconds, needs_schema, read},
+    command_words::{ArgumentSource, milliseconds, needs_schema, read},
 };
 
 fn schema() -> Value {
@@ -50,9 +50,9 @@ fn words(words: &[&str]) -> Vec<String> {
 fn arguments(given: &[&str]) -> Result<Value, String> {
     let mut options = Options::default();
     match read(&words(given), &schema(), &mut options) {
-        Ok(HelpRequest::Call(ArgumentSource::Keys(values))) => Ok(Value::Object(values)),
+        Ok(Some(ArgumentSource::Keys(values))) => Ok(Value::Object(values)),
         Ok(other) => Err(format!("{other:?}")),
-        Err(error) => Err(format!("{}. {}", error.text, error.hint)),
+        Err(error) => Err(format!("{}. {}", error.text, error.hint.unwrap_or_default())),
     }
 }
 
@@ -163,10 +163,7 @@ fn an_option_that_the_tool_declares_goes_to_the_tool_and_any_other_goes_to_the_c
     let given = words(&["--dry-run", "--json", "--fields", "a,b", "--fields=c", "--timeout", "5s"]);
     let read_words = read(&given, &schema(), &mut options).expect("they are understood");
     let expected = json!({ "dry_run": true });
-    assert_eq!(
-        read_words,
-        HelpRequest::Call(ArgumentSource::Keys(expected.as_object().unwrap().clone()))
-    );
+    assert_eq!(read_words, Some(ArgumentSource::Keys(expected.as_object().unwrap().clone())));
     assert!(options.common.json && !options.dry_run);
     assert_eq!((options.fields.join(" "), options.timeout_ms), ("a b c".to_owned(), Some(5000)));
 
@@ -175,10 +172,7 @@ fn an_option_that_the_tool_declares_goes_to_the_tool_and_any_other_goes_to_the_c
     let read_words =
         read(&words(&["--dry-run", "--x", "1", "--async"]), &open, &mut options).unwrap();
     let expected = json!({ "x": 1 });
-    assert_eq!(
-        read_words,
-        HelpRequest::Call(ArgumentSource::Keys(expected.as_object().unwrap().clone()))
-    );
+    assert_eq!(read_words, Some(ArgumentSource::Keys(expected.as_object().unwrap().clone())));
     assert!(options.dry_run && options.is_async);
 }
 
@@ -187,7 +181,7 @@ fn arguments_are_read_from_the_source_that_the_words_name() {
     let source = |given: &[&str]| {
         let mut options = Options::default();
         match read(&words(given), &Value::Null, &mut options) {
-            Ok(HelpRequest::Call(source)) => source,
+            Ok(Some(source)) => source,
             other => panic!("{given:?}: {other:?}"),
         }
     };
@@ -199,8 +193,8 @@ fn arguments_are_read_from_the_source_that_the_words_name() {
     assert!(!needs_schema(&words(&["{}", "--json"])) && !needs_schema(&words(&["-"])));
     assert!(!needs_schema(&[]) && needs_schema(&words(&["--n", "1"])));
     let mut options = Options::default();
-    assert_eq!(read(&words(&["{}", "--help"]), &Value::Null, &mut options), Ok(HelpRequest::Help));
-    assert_eq!(read(&words(&["-h"]), &schema(), &mut options), Ok(HelpRequest::Help));
+    assert_eq!(read(&words(&["{}", "--help"]), &Value::Null, &mut options), Ok(None));
+    assert_eq!(read(&words(&["-h"]), &schema(), &mut options), Ok(None));
 }
 
 #[test]
@@ -219,8 +213,7 @@ fn the_argument_parser_accepts_a_schema_that_refers_to_itself() {
     });
     let mut options = Options::default();
     let given = words(&["--a.a.a", "{}"]);
-    let Ok(HelpRequest::Call(ArgumentSource::Keys(values))) = read(&given, &schema, &mut options)
-    else {
+    let Ok(Some(ArgumentSource::Keys(values))) = read(&given, &schema, &mut options) else {
         panic!("it is understood");
     };
     assert_eq!(Value::Object(values), json!({ "a": { "a": { "a": {} } } }));

@@ -1,5 +1,5 @@
-//! Bounds of the command line: its waits, the sizes that it accepts, the configurations of other
-//! clients that it imports, and the declarations of tools in TypeScript.
+//! Bounds of the commands: their waits, the sizes that they accept, imports, declarations of tools in
+//! TypeScript, the examination of a host, and the bridge of a client on standard input and output.
 
 use std::time::Duration;
 
@@ -52,3 +52,64 @@ pub const TYPEGEN_TUPLE_MAX: usize = 256;
 
 /// The longest description in a comment, in bytes: a screen of text.
 pub const TYPEGEN_COMMENT_BYTES_MAX: usize = 4 << 10;
+
+/// The time that a socket may take to answer.
+pub const DOCTOR_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The time that a program may take to print a word such as its version.
+pub const DOCTOR_PROGRAM_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The part of a program's or socket's answer that is read, in bytes. It is one line.
+pub const DOCTOR_ANSWER_BYTES_MAX: usize = 4 << 10;
+
+/// The largest number of servers that are probed at a time. More would distort the reported times.
+pub const DOCTOR_PROBES_MAX: usize = 4;
+
+/// The first lines that are shown of standard error, and of standard output without messages.
+pub const DOCTOR_LINES_MAX: usize = 10;
+
+/// The part of a shown line that is read, in bytes. The beginning identifies a message.
+pub const DOCTOR_LINE_BYTES_MAX: usize = 4 << 10;
+
+/// The largest number of pages of tools that are read. Servers with a hundred tools have two.
+pub const DOCTOR_PAGES_MAX: usize = 50;
+
+/// The time from a server's start to its tools above which the doctor reports it. Some clients give
+/// up at five seconds.
+pub const DOCTOR_SLOW: Duration = Duration::from_secs(3);
+
+/// The number of tools that clients accept. Source: VS Code refuses more in one request.
+pub const DOCTOR_TOOLS_MAX: usize = 128;
+
+/// The memory that should be free, in bytes: enough for two servers in Node.
+pub const DOCTOR_MEMORY_MIN: u64 = 256 << 20;
+
+/// The largest number of client messages that wait for an absent service: as many as requests run.
+pub const BRIDGE_LINES_MAX: usize = super::PIPE_REQUESTS_MAX;
+
+/// The largest size of kept client messages, in bytes: those that wait, and requests that may have
+/// to be sent again. It is four of the largest.
+pub const BRIDGE_BYTES_MAX: usize = 16 << 20;
+
+/// The largest number of notifications and answers kept in case the service has not read them.
+pub const BRIDGE_TAIL_MAX: usize = 64;
+
+/// The time that a message waits for a service that is away. A restart may take
+/// [`super::SHUTDOWN_TIMEOUT`] to finish requests, then [`super::PREWARM_TIMEOUT`] to connect
+/// servers. It is below the 60 s after which the SDKs give up.
+pub const BRIDGE_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// The first and the longest pause between attempts to reach a service that is away. A socket of
+/// systemd always accepts connections; any other exists again within a moment.
+pub const BRIDGE_BACKOFF: (Duration, Duration) =
+    (Duration::from_millis(20), Duration::from_secs(1));
+
+/// The time to wait for answers after the client has closed its end: [`super::PIPE_CLOSE_TIMEOUT`],
+/// in which the service gives them, and some slack.
+pub const BRIDGE_CLOSE_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// The unread data for a client, in bytes, above which the bridge reads no more of the service.
+pub const BRIDGE_UNREAD_BYTES: usize = 1 << 20;
+
+/// The longest message of the service, in bytes: a server's answer, and what metamcp adds to it.
+pub const BRIDGE_ANSWER_BYTES_MAX: usize = super::MESSAGE_BYTES_MAX + (1 << 20);

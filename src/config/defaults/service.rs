@@ -1,4 +1,5 @@
-//! Bounds of the service as a whole: its start and end, its logs, its control socket.
+//! Bounds of the service as a whole: its start and end, its logs, its control socket, its
+//! computations beside the event loops.
 
 use std::time::Duration;
 
@@ -143,3 +144,14 @@ pub const WEB_IDLE_MAX: usize = 4;
 
 /// The part of a web API's error page that is read, in bytes; a larger one is not quoted.
 pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;
+
+/// The largest number of threads that compute at a time, and never more than there are processors.
+/// The event loops need processors as well.
+pub const COMPUTE_THREADS_MAX: usize = 4;
+
+/// The stack of a compute thread, in bytes: four times the stack of a check, mostly untouched.
+pub const COMPUTE_STACK_BYTES: usize = 4 << 20;
+
+/// The largest number of computations that wait for a thread: a few seconds of work. A later answer
+/// would come too late to be useful.
+pub const COMPUTE_QUEUE_MAX: usize = 256;
