@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::config::{effective::EffectiveEntry, sources};
+use crate::config::{effective::EffectiveEntry, sources::dotted};
 
 /// Returns the entries as valid TOML, with the source of each value as a comment.
 pub(super) fn toml(entries: &[EffectiveEntry]) -> String {
@@ -57,25 +57,8 @@ fn flush(text: &mut String, rows: &mut Vec<(String, String)>) {
     }
 }
 
-fn dotted(path: &[String]) -> String {
-    path.iter().map(|name| sources::key_text(name)).collect::<Vec<_>>().join(".")
-}
-
 /// Writes a value as TOML on one line.
 fn toml_value(value: &Value) -> String {
-    match value {
-        Value::String(text) => sources::quoted(text),
-        Value::Array(values) => {
-            format!("[{}]", values.iter().map(toml_value).collect::<Vec<_>>().join(", "))
-        }
-        Value::Object(values) => {
-            let pairs = values
-                .iter()
-                .map(|(key, value)| format!("{} = {}", sources::key_text(key), toml_value(value)));
-            format!("{{ {} }}", pairs.collect::<Vec<_>>().join(", "))
-        }
-        // TOML has no null, and no entry contains one.
-        Value::Null => "\"\"".to_owned(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-    }
+    // TOML has no null, and no entry contains one.
+    toml::Value::try_from(value).map_or_else(|_| "\"\"".to_owned(), |value| value.to_string())
 }

@@ -31,8 +31,6 @@ pub enum SettingOrigin {
 pub struct Diagnostic {
     /// The source with the mistake.
     pub origin: SettingOrigin,
-    /// The file, or the name of the variable or flag.
-    pub path: PathBuf,
     /// The line, from 1; for a variable or flag, in its value.
     pub line: usize,
     /// The column in characters, from 1.
@@ -49,7 +47,6 @@ impl Diagnostic {
     /// Returns a diagnostic that concerns a whole variable or flag.
     pub(super) fn of(origin: SettingOrigin, message: impl Into<String>) -> Box<Self> {
         Box::new(Self {
-            path: name(&origin),
             origin,
             line: 1,
             column: 1,
@@ -65,21 +62,20 @@ impl Diagnostic {
         self
     }
 
-    /// Returns the place in one word: `FILE:LINE:COLUMN`, or the name of the variable or flag.
-    pub fn place(&self) -> String {
+    /// Returns the file, or the name of the variable or flag.
+    pub fn source(&self) -> String {
         match &self.origin {
-            SettingOrigin::File(path) => {
-                format!("{}:{}:{}", path.display(), self.line, self.column)
-            }
+            SettingOrigin::File(path) => path.display().to_string(),
             SettingOrigin::Environment(name) | SettingOrigin::Flag(name) => name.clone(),
         }
     }
-}
 
-fn name(origin: &SettingOrigin) -> PathBuf {
-    match origin {
-        SettingOrigin::File(path) => path.clone(),
-        SettingOrigin::Environment(name) | SettingOrigin::Flag(name) => name.into(),
+    /// Returns the place in one word: `FILE:LINE:COLUMN`, or the name of the variable or flag.
+    pub fn place(&self) -> String {
+        match &self.origin {
+            SettingOrigin::File(_) => format!("{}:{}:{}", self.source(), self.line, self.column),
+            SettingOrigin::Environment(_) | SettingOrigin::Flag(_) => self.source(),
+        }
     }
 }
 
@@ -162,7 +158,7 @@ impl ConfigProblem {
             ..self.span.end.min(part.end).saturating_sub(part.start);
         let problem = Self { span, ..self };
         let found = problem.locate(Path::new(""), text.get(part).unwrap_or_default());
-        Diagnostic { path: name(&origin), origin, ..found }
+        Diagnostic { origin, ..found }
     }
 
     /// Adds this help if there is none.
@@ -190,7 +186,6 @@ impl ConfigProblem {
         }
         Diagnostic {
             origin: SettingOrigin::File(path.to_owned()),
-            path: path.to_owned(),
             line: before.matches('\n').count() + 1,
             column,
             message,

@@ -34,10 +34,7 @@ pub enum LifecycleConfig {
 }
 
 /// [`LifecycleConfig`] as written in the file: a word, or a table with the word as `mode`.
-pub(super) struct LifecycleValue {
-    mode: LifecycleMode,
-    idle_timeout: Option<Duration>,
-}
+pub(super) struct LifecycleValue(LifecycleTable);
 
 #[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
@@ -72,14 +69,12 @@ impl<'de> Deserialize<'de> for LifecycleValue {
 
             fn visit_str<E: de::Error>(self, name: &str) -> Result<LifecycleValue, E> {
                 let mode = LifecycleMode::deserialize(de::value::StrDeserializer::new(name))?;
-                Ok(LifecycleValue { mode, idle_timeout: None })
+                Ok(LifecycleValue(LifecycleTable { mode: NamedValue(mode), idle_timeout: None }))
             }
 
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<LifecycleValue, A::Error> {
-                let table =
-                    LifecycleTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                let idle_timeout = table.idle_timeout.map(|found| found.0);
-                Ok(LifecycleValue { mode: table.mode.0, idle_timeout })
+                let table = de::value::MapAccessDeserializer::new(map);
+                LifecycleTable::deserialize(table).map(LifecycleValue)
             }
         }
 
@@ -108,8 +103,8 @@ pub(super) fn of(
         });
     };
     let problem = |message: &str| ConfigProblem::at(found.span(), message);
-    let LifecycleValue { mode, idle_timeout } = found.get_ref();
-    match (mode, *idle_timeout) {
+    let LifecycleTable { mode, idle_timeout } = &found.get_ref().0;
+    match (mode.0, idle_timeout.as_ref().map(|found| found.0)) {
         (LifecycleMode::KeepAlive, idle_timeout) => Ok(LifecycleConfig::KeepAlive { idle_timeout }),
         (LifecycleMode::Ephemeral, Some(_)) => {
             Err(problem("`idle_timeout` has no effect on an ephemeral server")

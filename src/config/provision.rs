@@ -86,13 +86,6 @@ pub struct Provisionable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace(String);
 
-impl Namespace {
-    /// Returns the namespace as written.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
 impl fmt::Display for Namespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -133,15 +126,6 @@ fn trust_rule(text: &str) -> Result<TrustRule, Refusal> {
         Some(_) | None => {
             let message = format!("`{}` is not a trust rule", text.escape_debug());
             Err(Refusal::new(message, NAMESPACES))
-        }
-    }
-}
-
-impl fmt::Display for TrustRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Below(scope) => write!(f, "{scope}*"),
-            Self::Exactly(one) => f.write_str(one),
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) const REFERENCE_HELP: &str =
     "write \"credential:NAME\" or \"env:NAME\", because other users may read the file";
 
 /// The tables of a server whose values may be secrets.
-pub(super) const SECRET_TABLES: [&str; 2] = ["env", "headers"];
+pub(crate) const SECRET_TABLES: [&str; 2] = ["env", "headers"];
 
 /// The words that look like secrets, from a file that `nix/secret-lookalikes.nix` reads too.
 #[derive(Deserialize)]

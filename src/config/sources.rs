@@ -302,18 +302,18 @@ fn path_of(key: &str, origin: &SettingOrigin) -> Result<Vec<String>, Box<Diagnos
 }
 
 /// Writes a path as TOML does.
-fn dotted(path: &[String]) -> String {
+pub(crate) fn dotted(path: &[String]) -> String {
     path.iter().map(|name| key_text(name)).collect::<Vec<_>>().join(".")
 }
 
 /// Writes one part of a key, in quotes if it needs them.
-pub(crate) fn key_text(name: &str) -> String {
+fn key_text(name: &str) -> String {
     let is_bare = |found: char| found.is_ascii_alphanumeric() || "_-".contains(found);
     if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }
 }
 
 /// Writes a text as a TOML string.
-pub(crate) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 

@@ -82,7 +82,7 @@ impl ReloadError {
                 .suggest("Name a file in `configPath`: it is read from now on."),
             // Without the text of the file, which may contain a secret.
             Self::File(LoadError::Content(found)) => {
-                let file = found.path.display().to_string();
+                let file = found.source();
                 refused("CONFIG_INVALID", format!("{}: {}", found.place(), found.message))
                     .suggest(match found.help.as_deref().map(capitalized) {
                         Some(help) => format!("{help}. The old configuration stays in force."),

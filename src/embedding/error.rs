@@ -37,13 +37,7 @@ impl EmbeddingError {
             Self::Unusable(ResponseError::Dimension { .. }) => {
                 "Restart metamcp: the endpoint has replaced its model by another one."
             }
-            Self::Unusable(
-                ResponseError::Number { .. }
-                | ResponseError::Order
-                | ResponseError::Mixed { .. }
-                | ResponseError::Long { .. }
-                | ResponseError::Nowhere,
-            ) => {
+            Self::Unusable(_) => {
                 "Check `search.embedding.url` and `model`: it does not answer like the OpenAI API."
             }
         }

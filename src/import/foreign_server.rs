@@ -51,8 +51,7 @@ impl ForeignTransport {
                 Self::Program { command: other_command, args: other_args, cwd: other_cwd, .. },
             ) => command == other_command && args == other_args && cwd == other_cwd,
             (Self::Endpoint { url, .. }, Self::Endpoint { url: other, .. }) => url == other,
-            (Self::Program { .. }, Self::Endpoint { .. })
-            | (Self::Endpoint { .. }, Self::Program { .. }) => false,
+            _ => false,
         }
     }
 }

@@ -10,6 +10,7 @@ use super::{
     report::{self, ReportTarget},
     server_conversion::ServerSetting,
 };
+use crate::config::secret::SECRET_TABLES;
 
 /// The reserved words. Source: the Nix manual.
 const KEYWORDS: [&str; 10] =
@@ -99,9 +100,6 @@ fn write(out: &mut Writer, server: &ImportedServer) {
     out.close("};");
     out.comments_from = None;
 }
-
-/// The tables with values that may be secrets.
-const SECRET_TABLES: [&str; 2] = ["env", "headers"];
 
 /// The programs that fetch packages to run, and store them below `$HOME`.
 const FETCHING_PROGRAMS: [&str; 10] =

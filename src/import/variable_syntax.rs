@@ -108,10 +108,7 @@ impl ForeignText {
     pub(super) fn foreign(&self) -> Option<&str> {
         self.0.iter().find_map(|piece| match piece {
             TextPiece::Foreign(word) => Some(word.as_str()),
-            TextPiece::Text(_)
-            | TextPiece::Variable { .. }
-            | TextPiece::Input(_)
-            | TextPiece::File(_) => None,
+            _ => None,
         })
     }
 }

@@ -44,10 +44,13 @@ fn every_key_is_read() {
     assert!(found.servers.is_empty(), "a provisionable server is not declared by itself");
     let found = found.provision;
     assert!((found.min_confidence - 0.75).abs() < f64::EPSILON);
-    let rules: Vec<_> = found.trusted.iter().map(TrustRule::to_string).collect();
-    assert_eq!(rules, ["@modelcontextprotocol/*", "internal/github"]);
+    let rules = [
+        TrustRule::Below("@modelcontextprotocol/".to_owned()),
+        TrustRule::Exactly("internal/github".to_owned()),
+    ];
+    assert_eq!(found.trusted, rules);
     let github = &found.servers["github"];
-    assert_eq!(github.namespace.as_ref().map(Namespace::as_str), Some("internal/github"));
+    assert_eq!(github.namespace, Some(Namespace("internal/github".to_owned())));
     assert_eq!(github.description, "issues and pull requests");
     assert_eq!(github.keywords, ["review", "repository"]);
     assert!(matches!(&github.server.transport, TransportConfig::Stdio { command, env, .. }
