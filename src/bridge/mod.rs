@@ -67,7 +67,17 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    Bridge::new(target).run(reader, writer).await
+    let bridge = Bridge {
+        target,
+        started: Instant::now(),
+        relay: BridgeRelay::default(),
+        attaching: Some(Box::pin(attach(target))),
+        was_attached: false,
+        backoff: Backoff::new(defaults::BRIDGE_BACKOFF),
+        service_reader: None,
+        service_writer: None,
+    };
+    bridge.run(reader, writer).await
 }
 
 struct Bridge<'a> {
@@ -83,20 +93,7 @@ struct Bridge<'a> {
     service_writer: Option<OwnedWriteHalf>,
 }
 
-impl<'a> Bridge<'a> {
-    fn new(target: &'a BridgeTarget) -> Self {
-        Self {
-            target,
-            started: Instant::now(),
-            relay: BridgeRelay::default(),
-            attaching: Some(Box::pin(attach(target))),
-            was_attached: false,
-            backoff: Backoff::new(defaults::BRIDGE_BACKOFF),
-            service_reader: None,
-            service_writer: None,
-        }
-    }
-
+impl Bridge<'_> {
     async fn run<R, W>(mut self, mut reader: R, mut writer: W) -> Result<(), ControlClientError>
     where
         R: AsyncRead + Unpin,
@@ -155,7 +152,6 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    /// Handles a line from the client.
     fn take_client_line(&mut self, line: NdjsonLine) {
         match line {
             NdjsonLine::Whole(line) => self.relay.receive_from_client(line, self.started.elapsed()),
@@ -232,7 +228,6 @@ impl<'a> Bridge<'a> {
     }
 }
 
-/// Attaches to the service.
 async fn attach(target: &BridgeTarget) -> AttachResult {
     let length_max = defaults::BRIDGE_ANSWER_BYTES_MAX;
     socket_client::attach(&target.socket, &target.params, length_max).await

@@ -106,7 +106,6 @@ impl WaitingMessage {
 }
 
 impl BridgeRelay {
-    /// Handles a line from the client.
     pub(super) fn receive_from_client(&mut self, line: Bytes, now: Duration) {
         if Batch::is_batch(&line) {
             return self.receive_batch(line, now);
@@ -129,7 +128,6 @@ impl BridgeRelay {
         }
     }
 
-    /// Handles a new attachment to the service.
     pub(super) fn attached(&mut self, now: Duration) {
         self.refusal = None;
         self.n_sent = 0;
@@ -148,7 +146,6 @@ impl BridgeRelay {
         self.refusal = Some(reason);
     }
 
-    /// Handles the loss of the service.
     pub(super) fn detached(&mut self, now: Duration) {
         self.link = Link::Detached;
         self.to_service.clear();

@@ -65,7 +65,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         ));
     }
     let file = named.or_else(config::usual_file).ok_or_else(configuration::no_file)?;
-    let config = read(&file)?;
+    // Without variables and flags.
+    let config = load::file(&file).map_err(|error| Failed::new(CONFIG, chain(&error)))?;
     if let Some(tls) = config.listen.tls.as_ref().filter(|_| !args.no_files) {
         TlsIdentity::check(tls)
             .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
@@ -119,9 +120,4 @@ fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
     Err(Failed::new(CONFIG, format!("{text}{}", lines.concat())).hint(
         "Remove one of the servers, rename its items, or use both at `/servers/NAME`. To check the file alone, add --offline.",
     ))
-}
-
-/// Reads a configuration file, without variables and flags.
-fn read(path: &Path) -> Result<Config, Failed> {
-    load::file(path).map_err(|error| Failed::new(CONFIG, chain(&error)))
 }

@@ -45,7 +45,6 @@ pub(super) fn load(sources: &ConfigSources) -> Result<LoadedConfig, Failed> {
     sources.load().map_err(|error| Failed::new(CONFIG, chain(&error)))
 }
 
-/// Returns the failure for a missing configuration file.
 pub(super) fn no_file() -> Failed {
     Failed::new(CONFIG, "there is no configuration file").hint(
         "Write ~/.config/metamcp/metamcp.toml, or name yours with --config or METAMCP_CONFIG.",

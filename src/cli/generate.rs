@@ -1,6 +1,6 @@
 //! `metamcp schema`, `completions` and `man`: the texts that metamcp generates about itself.
 
-use std::{fs, io, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -45,16 +45,14 @@ pub(super) struct ManArgs {
 
 pub(super) fn manual(args: &ManArgs) -> Result<(), Failed> {
     let written = match &args.directory {
-        None => page().map(|page| output::bytes(&page)),
+        None => {
+            let mut page = Vec::new();
+            let man = Man::new(Cli::command().disable_help_subcommand(true));
+            man.render(&mut page).map(|()| output::bytes(&page))
+        }
         Some(directory) => {
             fs::create_dir_all(directory).and_then(|()| generate_to(Cli::command(), directory))
         }
     };
     written.map_err(|error| Failed::new(FAILED, format!("cannot write the manual pages: {error}")))
-}
-
-fn page() -> io::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    Man::new(Cli::command().disable_help_subcommand(true)).render(&mut page)?;
-    Ok(page)
 }

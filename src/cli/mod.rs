@@ -142,7 +142,6 @@ impl Failed {
         self
     }
 
-    /// Prints the failure on standard error.
     fn print(&self) {
         if !self.text.is_empty() {
             output::eprint(&format!("error: {}\n", self.text));

@@ -9,14 +9,8 @@ use crate::redact;
 /// The assumed width of a terminal that does not report it, in columns.
 const WIDTH: usize = 80;
 
-/// Returns `true` if standard output is a terminal.
 pub(super) fn is_stdout_terminal() -> bool {
     stdout().is_terminal()
-}
-
-/// Returns `true` if standard error is a terminal.
-pub(super) fn is_stderr_terminal() -> bool {
-    stderr().is_terminal()
 }
 
 /// Returns `true` if standard output may be coloured. Source: no-color.org.

@@ -38,7 +38,6 @@ pub(super) struct TextTable {
 const GAP: &str = "  ";
 
 impl CellColour {
-    /// Returns `text` in this colour.
     pub(super) fn paint(self, text: &str) -> String {
         let code = match self {
             Self::Green => "32",
@@ -52,7 +51,6 @@ impl CellColour {
 }
 
 impl TableCell {
-    /// Returns the cell in this colour.
     #[must_use]
     pub(super) fn colour(mut self, colour: CellColour) -> Self {
         self.colour = Some(colour);
@@ -74,14 +72,12 @@ impl<T: Into<String>> From<T> for TableCell {
 }
 
 impl TextTable {
-    /// Returns a table with a heading.
     pub(super) fn headed<'a>(heading: impl IntoIterator<Item = &'a str>) -> Self {
         let heading =
             heading.into_iter().map(|text| TableCell::from(text).colour(CellColour::Bold));
         Self { rows: vec![heading.collect()], is_headed: true }
     }
 
-    /// Adds a row.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = TableCell>) {
         self.rows.push(cells.into_iter().collect());
     }

@@ -22,7 +22,6 @@ pub struct BreakerConfig {
     pub cooldown: Duration,
 }
 
-/// The range of `failure_threshold`.
 type FailureThreshold = BoundedNumber<0, { defaults::FAILURE_THRESHOLD_MAX as usize }>;
 
 impl Default for BreakerConfig {

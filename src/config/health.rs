@@ -49,7 +49,6 @@ pub(super) struct HealthTable {
     max_reconnects: Option<u32>,
 }
 
-/// The range of `failures`.
 type Failures = BoundedNumber<1, { defaults::HEALTH_FAILURES_MAX as usize }>;
 
 fn failures<'de, D: Deserializer<'de>>(found: D) -> Result<Option<u32>, D::Error> {

@@ -86,12 +86,6 @@ impl ConfigKey {
         let table = path.split_last().and_then(|(_, table)| find(table));
         !self.is_of_server() && table.is_some_and(|table| table.has_keys)
     }
-
-    /// Returns the key as documentation writes it, with `NAME` for the name of a server.
-    #[cfg(test)]
-    pub(super) fn name(&self) -> String {
-        self.path_for("NAME").join(".")
-    }
 }
 
 /// Returns the key at `path`.
@@ -169,7 +163,7 @@ mod tests {
         assert_eq!(kind("pool"), None);
         assert!(sections().any(|section| section == "tasks"));
         let unknown: Vec<_> =
-            KEYS.iter().filter(|key| key.name().split('.').any(str::is_empty)).collect();
+            KEYS.iter().filter(|key| key.path_for("NAME").iter().any(String::is_empty)).collect();
         assert!(unknown.is_empty() && KEYS.len() > 80, "{} keys", KEYS.len());
     }
 }

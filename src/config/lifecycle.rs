@@ -82,7 +82,6 @@ impl<'de> Deserialize<'de> for LifecycleValue {
     }
 }
 
-/// Returns the schema of a lifecycle.
 pub(super) fn schema(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "anyOf": [LifecycleMode::json_schema(generator), LifecycleTable::json_schema(generator)],

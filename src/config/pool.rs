@@ -37,10 +37,8 @@ pub struct PoolConfig {
     pub idle_timeout: Option<Duration>,
 }
 
-/// The range of `size`.
 type Size = BoundedNumber<1, { defaults::POOL_SIZE_MAX }>;
 
-/// The range of `reserve_size`.
 type ReserveSize = BoundedNumber<0, { defaults::POOL_SIZE_MAX }>;
 
 impl Default for PoolConfig {

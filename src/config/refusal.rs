@@ -18,7 +18,6 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal with this message and remedy.
     pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { message: message.into(), help: help.into() }
     }

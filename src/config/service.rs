@@ -49,7 +49,6 @@ pub struct ServiceConfig {
     pub memory_max: Option<usize>,
 }
 
-/// The range of `memory_max`.
 type MemoryMax = BoundedNumber<{ defaults::MEMORY_RANGE.0 }, { defaults::MEMORY_RANGE.1 }>;
 
 impl Default for ServiceConfig {

@@ -61,7 +61,6 @@ pub(super) enum SharingName {
     Session,
 }
 
-/// The range of `max_connections`.
 pub(super) type MaxConnections = BoundedNumber<1, { defaults::MAX_CONNECTIONS_MAX }>;
 
 /// Returns the sharing mode of this name.

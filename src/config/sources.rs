@@ -334,7 +334,6 @@ fn written(value: &str, kind: Option<ValueKind>) -> String {
     if is_unchanged { value.to_owned() } else { quoted(value) }
 }
 
-/// Returns the address with another host.
 fn with_host(http: &str, host: &str) -> String {
     let host = if host.eq_ignore_ascii_case("localhost") { "127.0.0.1" } else { host };
     let port = http.parse::<SocketAddr>().map_or(defaults::HTTP_ADDRESS.port(), |old| old.port());
@@ -344,7 +343,6 @@ fn with_host(http: &str, host: &str) -> String {
     }
 }
 
-/// Returns the address with another port.
 fn with_port(http: &str, port: &str) -> String {
     let ip = http.parse::<SocketAddr>().unwrap_or(defaults::HTTP_ADDRESS).ip();
     port.parse()

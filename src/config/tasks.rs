@@ -20,7 +20,6 @@ pub struct TasksConfig {
     pub expiry: Duration,
 }
 
-/// The range of `expiry`.
 type Expiry = BoundedDuration<{ ms(defaults::TASK_EXPIRY_MIN) }, LONGEST_MS>;
 
 impl Default for TasksConfig {

@@ -40,10 +40,8 @@ pub struct ToolsConfig {
     pub max_steps: usize,
 }
 
-/// The range of `list_changed_debounce`.
 type Debounce = BoundedDuration<1, { ms(defaults::LIST_CHANGED_DEBOUNCE_MAX) }>;
 
-/// The range of `result_bytes_max`.
 type ResultBytesMax =
     BoundedNumber<{ defaults::RESULT_BYTES_RANGE.0 }, { defaults::RESULT_BYTES_RANGE.1 }>;
 

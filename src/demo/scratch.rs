@@ -303,7 +303,6 @@ fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Takes the argument `key`.
 fn key(arguments: &mut DemoArguments) -> Reply<String> {
     let key = arguments.text("key")?;
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

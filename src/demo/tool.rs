@@ -99,7 +99,6 @@ pub(super) fn unreadable(request: &CustomRequest) -> ErrorData {
     }
 }
 
-/// Returns an invalid-params error.
 pub(super) fn invalid(message: String) -> ErrorData {
     ErrorData::invalid_params(message, None)
 }
@@ -111,7 +110,6 @@ pub(super) fn succeeded(text: String, data: Value) -> CallToolResult {
     result
 }
 
-/// Returns a tool error.
 pub(super) fn failed(message: String) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(message)])
 }

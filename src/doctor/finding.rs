@@ -103,25 +103,21 @@ impl Finding {
         Self::new(FindingSeverity::Error, area, what)
     }
 
-    /// Sets the server concerned.
     pub(super) fn of(mut self, server: &ServerName) -> Self {
         self.server = Some(server.clone());
         self
     }
 
-    /// Sets the reason.
     pub(super) fn because(mut self, why: impl Into<String>) -> Self {
         self.why = Some(why.into());
         self
     }
 
-    /// Sets the fix.
     pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    /// Sets the NixOS option.
     pub(super) fn nix(mut self, nix: impl Into<String>) -> Self {
         self.nix = Some(nix.into());
         self

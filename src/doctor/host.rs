@@ -21,7 +21,6 @@ use crate::{
 /// A clock that shows an earlier time is wrong.
 const PROTOCOL_PUBLISHED: Duration = Duration::from_secs(1_785_196_800);
 
-/// Examines the clock.
 pub(super) async fn clock(found: &mut Vec<Finding>) {
     // Files in a Nix store have a modification time in 1970.
     let program = std::env::current_exe().and_then(fs::metadata).and_then(|file| file.modified());
@@ -47,7 +46,6 @@ fn judged(is_past: bool, synchronised: Option<&str>) -> Finding {
     }
 }
 
-/// Examines the memory.
 pub(super) fn memory(found: &mut Vec<Finding>) {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     found.extend(available(&text).map(memory_of));

@@ -30,14 +30,12 @@ impl Default for EmbeddingBatch {
 }
 
 impl EmbeddingBatch {
-    /// Replaces the wanted texts.
     pub(super) fn set_texts(&mut self, texts: Vec<EmbeddingText>) {
         self.wanted = texts;
         let wanted: HashSet<TextDigest> = self.wanted.iter().map(EmbeddingText::digest).collect();
         self.refused.retain(|digest| wanted.contains(digest));
     }
 
-    /// Returns the wanted texts.
     pub(super) fn texts(&self) -> &[EmbeddingText] {
         &self.wanted
     }

@@ -31,7 +31,6 @@ impl VectorTable {
         Self { all, dimension, is_confirmed: false }
     }
 
-    /// Returns the vector of a text.
     pub(super) fn get(&self, digest: &TextDigest) -> Option<&UnitVector> {
         self.all.get(digest)
     }
@@ -104,7 +103,6 @@ impl QueryVectorCache {
         Some(vector)
     }
 
-    /// Keeps the vector of a query.
     pub(super) fn insert(&mut self, digest: TextDigest, vector: UnitVector) {
         self.0.retain(|(known, _)| *known != digest);
         if self.0.len() == defaults::EMBEDDING_QUERIES_KEPT {

@@ -66,11 +66,6 @@ impl ImportFormat {
         Self::ALL.into_iter().find(|format| format.word() == word)
     }
 
-    /// Returns `true` for TOML files, and `false` for JSON with comments.
-    pub fn is_toml(self) -> bool {
-        self == Self::Codex
-    }
-
     /// Detects the format of a JSON document by its content and its file name.
     pub(super) fn of_document(path: &Path, document: &Value) -> Option<Self> {
         let named = Self::of_path(path);

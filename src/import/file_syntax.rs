@@ -68,7 +68,7 @@ pub(super) fn read(
     // A byte order mark is ignored.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let is_toml = match format {
-        Some(format) => format.is_toml(),
+        Some(format) => format == ImportFormat::Codex,
         None => path.extension().is_some_and(|extension| extension == "toml"),
     };
     if is_toml {

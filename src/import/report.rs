@@ -39,7 +39,6 @@ pub(super) fn head(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     lines
 }
 
-/// Lists the credentials to create.
 fn credentials(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let needed = import.credentials();
     if needed.is_empty() {
@@ -66,7 +65,6 @@ fn credentials(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     lines
 }
 
-/// Lists the variables to set.
 fn variables(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     let needed = import.variables();
     if needed.is_empty() {

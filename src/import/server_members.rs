@@ -57,7 +57,6 @@ impl SourceFile {
 }
 
 impl ImportEntry<'_> {
-    /// Removes a member of any type.
     pub(super) fn take(&mut self, key: &str) -> Option<Value> {
         self.rest.remove(key)
     }
@@ -131,7 +130,6 @@ impl ImportEntry<'_> {
         }
     }
 
-    /// Removes the members of a program.
     fn program(&mut self, command: ForeignText) -> Result<ForeignTransport, String> {
         let args = self.list("args")?;
         let env = self.table(&["env"])?;

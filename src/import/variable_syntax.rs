@@ -40,7 +40,6 @@ pub(super) enum TextPiece {
 pub(super) struct ForeignText(pub(super) Vec<TextPiece>);
 
 impl ForeignText {
-    /// Returns a literal text.
     pub(super) fn plain(text: &str) -> Self {
         let mut found = Self::default();
         found.push(TextPiece::Text(text.to_owned()));
@@ -86,7 +85,6 @@ impl ForeignText {
         found
     }
 
-    /// Appends a piece.
     pub(super) fn push(&mut self, piece: TextPiece) {
         match (self.0.last_mut(), piece) {
             (_, TextPiece::Text(text)) if text.is_empty() => {}

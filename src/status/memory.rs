@@ -32,7 +32,6 @@ pub(super) struct MemoryOwner {
     pub(super) unit: Option<String>,
 }
 
-/// The result of a measurement.
 #[derive(Debug, Default)]
 struct Measured {
     own: Option<u64>,

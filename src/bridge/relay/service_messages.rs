@@ -16,7 +16,6 @@ use crate::{
 };
 
 impl BridgeRelay {
-    /// Handles a line from the service.
     pub(in crate::bridge) fn receive_from_service(&mut self, line: Bytes, now: Duration) {
         if Batch::is_batch(&line) {
             let answers = Batch::parse(&line, defaults::BATCH_MESSAGES_MAX);

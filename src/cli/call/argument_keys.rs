@@ -29,7 +29,6 @@ impl<'a> ParsedArguments<'a> {
         Self { schema: SchemaCursor::root(schema), values: Map::new() }
     }
 
-    /// Returns the values of the arguments.
     pub(super) fn into_values(self) -> Map<String, Value> {
         self.values
     }
@@ -174,7 +173,6 @@ pub(super) fn is_key(word: &str) -> bool {
         .is_some_and(|name| name.starts_with(|it: char| it.is_alphanumeric() || it == '_'))
 }
 
-/// Returns the error for a key without a value.
 pub(super) fn missing_value(key: &str) -> Failed {
     let hint =
         format!("Write the value after the key. If it begins with `--`, write `--{key}=VALUE`.");

@@ -1,5 +1,7 @@
 //! The progress of a call, redrawn on one line of the terminal.
 
+use std::io::{IsTerminal as _, stderr};
+
 use serde::Deserialize;
 
 use crate::cli::{
@@ -31,7 +33,7 @@ const BAR_COLUMNS: usize = 24;
 impl ProgressLine {
     /// Returns a line that is not yet drawn.
     pub(super) fn new() -> Self {
-        Self { is_terminal: terminal::is_stderr_terminal(), is_drawn: false }
+        Self { is_terminal: stderr().is_terminal(), is_drawn: false }
     }
 
     /// Draws the progress of a notification, given as JSON text.

@@ -56,14 +56,12 @@ fn contents(resource: &Value) -> OutputPart {
     OutputPart::Line(format!("[resource {uri},{kind} {size}]"))
 }
 
-/// Returns the decoded size of base64 data.
 pub(in crate::cli) fn encoded_size(data: &Value) -> String {
     let text = data.as_str().unwrap_or_default();
     let n_characters = text.trim_end_matches('=').len() as u64;
     quantity::size(n_characters * 3 / 4)
 }
 
-/// Prints parts.
 pub(in crate::cli) fn print(parts: &[OutputPart]) {
     for part in parts {
         match part {

@@ -37,12 +37,10 @@ const FORMS_MAX: usize = 64;
 const FORM_DEPTH_MAX: usize = 16;
 
 impl<'a> SchemaCursor<'a> {
-    /// Returns the root of the schema.
     pub(in crate::cli) fn root(schema: &'a Value) -> Self {
         Self { root: schema, here: schema }
     }
 
-    /// Returns the declared properties.
     pub(in crate::cli) fn properties(self) -> Vec<(&'a str, Self)> {
         let mut seen = BTreeSet::new();
         self.members("properties")
@@ -51,7 +49,6 @@ impl<'a> SchemaCursor<'a> {
             .collect()
     }
 
-    /// Returns the names of the required properties.
     pub(in crate::cli) fn required(self) -> BTreeSet<&'a str> {
         // A property that one part of a union requires is not required by all parts.
         let named = self.here["required"].as_array().into_iter().flatten();
@@ -160,7 +157,6 @@ impl<'a> SchemaCursor<'a> {
 }
 
 impl ValueTypes {
-    /// All types.
     pub(in crate::cli) const ANY: Self = Self {
         null: true,
         boolean: true,
@@ -171,7 +167,6 @@ impl ValueTypes {
         object: true,
     };
 
-    /// Returns the names of the types.
     pub(in crate::cli) fn names(self) -> Vec<&'static str> {
         if self == Self::ANY {
             return vec!["any"];

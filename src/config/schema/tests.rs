@@ -22,7 +22,7 @@ fn json_of(text: &str) -> Option<Value> {
 
 /// Returns the keys as documentation writes them, without tables that have keys of their own.
 fn documented() -> BTreeSet<String> {
-    KEYS.iter().filter(|key| !key.has_keys).map(|key| key.name()).collect()
+    KEYS.iter().filter(|key| !key.has_keys).map(|key| key.path_for("NAME").join(".")).collect()
 }
 
 #[test]
