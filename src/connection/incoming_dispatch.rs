@@ -23,7 +23,7 @@ use crate::{
     era::server_subscription,
     memory_budget,
     protocol::{
-        Era, LoggingLevel, Message, MessageKind, ParseError, RpcError,
+        ByteChunks, Era, LoggingLevel, Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
         list_page::ListKind,
         ndjson::OversizedLine,
@@ -355,4 +355,9 @@ impl Connection {
         self.note_non_message("it is longer than a message may be", dropped.length);
         RequestFailure::Oversized { length: dropped.length }
     }
+}
+
+/// Returns a message of the server with the client's own `id` and progress `token`, JSON texts.
+pub fn with_client_ids(message: &Message, id: &str, token: &str) -> ByteChunks {
+    message.edit_in_pieces([(MessagePart::Id, id), (MessagePart::ProgressToken, token)])
 }

@@ -56,16 +56,15 @@ mod shutdown;
 mod stdio;
 mod subscription;
 mod traffic_counters;
-mod wait_for_capacity;
 
 pub use announcement::{Announcement, NoticeSource, SideMessage};
 pub use connection_owner::{ConnectionOwner, SessionOwner};
 pub use dial::{ConnectError, Dialer, ReconnectWindow};
 pub use inbox::CallEvent;
 use inbox::Inbox;
+pub use incoming_dispatch::with_client_ids;
 use list_prefetch::WarmUp;
 pub use list_prefetch::repeatable_tools;
-pub use mux::ids::with_client_ids;
 use mux::{Mux, Queueable};
 pub use pending_request::PendingRequest;
 use pending_request::RequestOrigin;

@@ -20,7 +20,6 @@ use std::{
 
 use crate::{capacity_holder::Holder, fair_share::QueueTicket};
 
-pub(super) mod ids;
 mod waitlist;
 
 pub(super) use waitlist::Queueable;

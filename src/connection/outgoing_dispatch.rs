@@ -7,18 +7,25 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::time;
+use tokio::{sync::oneshot, time};
 
 use super::{
     Connection, ConnectionLimits, Link, PendingRequest, RequestFailure, RequestOrigin, Waiter,
-    mux::ids,
 };
 use crate::{
     capacity_holder::Holder,
     config::defaults,
     era::{ClientEra, add_client_meta},
+    fair_share::QueueTicket,
     protocol::{Era, Message, MessageKind, client_meta, jsonrpc::MessagePart, payloads::method},
 };
+
+/// A request in the queue; dropping it leaves the queue, or gives back the place that it got.
+struct QueuedRequest<'a> {
+    connection: &'a Arc<Connection>,
+    ticket: QueueTicket,
+    admitted: oneshot::Receiver<u64>,
+}
 
 impl Connection {
     /// Sends `request` for `holder` with an id that is unique on the connection. At the bound on
@@ -136,12 +143,42 @@ impl Connection {
         if !self.is_live() {
             return Err(RequestFailure::Gone);
         }
-        let frame = ids::with_connection_id(request, id);
+        let id = id.to_string();
+        let own_ids = [(MessagePart::Id, id.as_str()), (MessagePart::ProgressToken, &id)];
+        let frame = request.edit_in_pieces(own_ids);
         // A handshake cannot be cancelled.
         let is_cancellable =
             !matches!(request.method(), Some(method::INITIALIZE | method::DISCOVER));
         call.send(request, frame, is_cancellable).await?;
         Ok(call)
+    }
+
+    /// Waits until the request of `waiter` is admitted, and returns its id. Cancel safe: a request
+    /// that leaves gives its place to the next.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestFailure::Saturated`] when its turn does not come within its time limits, or when
+    /// too many requests wait and `holder` has the most of them. [`RequestFailure::Gone`] when the
+    /// connection ends meanwhile.
+    async fn queued(
+        self: &Arc<Self>,
+        holder: Holder,
+        mut waiter: Waiter,
+        limits: ConnectionLimits,
+    ) -> Result<u64, RequestFailure> {
+        let (grant, admitted) = oneshot::channel();
+        waiter.admitted = Some(grant);
+        let (ticket, lost) = self.mux().enqueue(holder, waiter);
+        drop(lost);
+        let mut queued = QueuedRequest { connection: self, ticket, admitted };
+        tokio::select! {
+            biased;
+            // Another connection may have room.
+            () = self.wait_until_gone() => Err(RequestFailure::Gone),
+            id = &mut queued.admitted => id.map_err(|_| RequestFailure::Saturated),
+            () = time::sleep(limits.silence.min(limits.total)) => Err(RequestFailure::Saturated),
+        }
     }
 
     /// Removes requests that have drained for too long, and draining ones where there is no room.
@@ -246,7 +283,19 @@ impl Connection {
             self.idle.notify_waiters();
         }
         if was_sent {
-            self.deliver_soon(ids::cancellation(id).bytes().clone());
+            let params = format!(r#"{{"requestId":{id}}}"#);
+            let cancellation = Message::notification(method::CANCELLED, Some(&params));
+            self.deliver_soon(cancellation.bytes().clone());
+        }
+    }
+}
+
+impl Drop for QueuedRequest<'_> {
+    fn drop(&mut self) {
+        let has_left = self.connection.mux().leave_queue(self.ticket).is_some();
+        // If the id was already received, the call gives it back.
+        if !has_left && let Ok(id) = self.admitted.try_recv() {
+            self.connection.cancel_request(id, true, false);
         }
     }
 }

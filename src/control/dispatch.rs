@@ -1,9 +1,10 @@
 //! The handlers of the methods of the control interface.
 
 use super::{
-    ControlMethod, ControlRequest, MethodResult, auth_status, completions, daemon, mcp_attach,
-    prompts, resources, servers, tasks, tools,
+    ControlMethod, ControlRequest, MethodResult, auth_status, completions, daemon, listing,
+    mcp_attach, prompts, resources, servers, tasks, tools,
 };
+use crate::protocol::list_page::ListKind;
 
 /// Answers a request.
 pub(super) async fn answer(request: &ControlRequest<'_>) -> MethodResult {
@@ -21,9 +22,11 @@ pub(super) async fn answer(request: &ControlRequest<'_>) -> MethodResult {
         Method::TasksResult => tasks::result(request).await,
         Method::TasksCancel => tasks::cancel(request).await,
         Method::ToolsSearch => tools::search(request).await,
-        Method::ResourcesList => resources::list(request).await,
+        Method::ResourcesList => {
+            listing::list_result(request, ListKind::Resources, "resource").await
+        }
         Method::ResourcesRead => resources::read(request).await,
-        Method::PromptsList => prompts::list(request).await,
+        Method::PromptsList => listing::list_result(request, ListKind::Prompts, "prompt").await,
         Method::PromptsGet => prompts::get(request).await,
         Method::CompletionsComplete => completions::complete(request).await,
         Method::AuthStatus => auth_status::status(request).await,

@@ -1,19 +1,14 @@
-//! The methods `prompts/list` and `prompts/get`.
+//! The method `prompts/get`.
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{ControlRequest, MethodResult, listing, params::ParamKind};
-use crate::{protocol::list_page::ListKind, view::operator};
+use super::{ControlRequest, MethodResult, params::ParamKind};
+use crate::view::operator;
 
 impl ParamKind for BTreeMap<String, String> {
     const WORDS: &'static str = "an object whose values are strings";
-}
-
-/// Answers `prompts/list`.
-pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
-    listing::list_result(request, ListKind::Prompts, "prompt").await
 }
 
 /// Answers `prompts/get`.

@@ -1,14 +1,9 @@
-//! The methods `resources/list` and `resources/read`.
+//! The method `resources/read`.
 
 use serde_json::json;
 
-use super::{ControlRequest, MethodResult, finish_call, listing};
-use crate::protocol::{list_page::ListKind, payloads::method};
-
-/// Answers `resources/list`.
-pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
-    listing::list_result(request, ListKind::Resources, "resource").await
-}
+use super::{ControlRequest, MethodResult, finish_call};
+use crate::protocol::payloads::method;
 
 /// Answers `resources/read`.
 pub(super) async fn read(request: &ControlRequest<'_>) -> MethodResult {

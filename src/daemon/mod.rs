@@ -56,7 +56,6 @@ mod main_loop;
 mod reload;
 mod signals;
 pub mod start_error;
-mod stop_requests;
 
 use catalog_upkeep::CatalogUpkeep;
 use commands::CommandChannel;

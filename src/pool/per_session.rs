@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    Pool,
     desired_state::ClientDemand,
     error::SlotError,
     supervisor::{ServerContext, Supervisor},
@@ -106,5 +107,32 @@ impl PerSessionPool {
         // Held only for statements on plain data. Session locks are taken while it is held, so a
         // holder of a session lock must never take it.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client that metamcp cannot distinguish from others. Where each client has its own connection,
+/// this one keeps it for one request.
+#[derive(Debug)]
+pub struct OneShotClient {
+    pool: Arc<Pool>,
+    owner: SessionOwner,
+}
+
+impl OneShotClient {
+    /// Returns the one-shot client for `owner`, which must be unique.
+    pub fn new(pool: Arc<Pool>, owner: SessionOwner) -> Self {
+        Self { pool, owner }
+    }
+
+    /// Returns the client as the owner of connections.
+    pub fn owner(&self) -> &SessionOwner {
+        &self.owner
+    }
+}
+
+impl Drop for OneShotClient {
+    fn drop(&mut self) {
+        self.owner.close();
+        self.pool.release(&self.owner);
     }
 }

@@ -49,7 +49,6 @@ mod registry;
 mod resumable_stream;
 mod running_requests;
 mod server_questions;
-mod server_removal;
 mod session_id;
 mod session_kind;
 pub mod signing_key;

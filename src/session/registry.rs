@@ -274,6 +274,31 @@ impl SessionRegistry {
         }
     }
 
+    /// Releases the state that clients have for `servers`, which are no longer declared. On a
+    /// removed path, no client can answer a question or get messages.
+    ///
+    /// In the merged view, clients can still answer while the server finishes its running requests.
+    /// A session's stream stays open, because its server may be declared again.
+    fn release(&self, servers: &[ServerName]) {
+        if servers.is_empty() {
+            return;
+        }
+        self.held_calls.withdraw(servers);
+        let is_of_removed = |session: &&Arc<Session>| match &session.scope {
+            ServerScope::Every | ServerScope::Tools => false,
+            ServerScope::One(server) => servers.contains(server),
+        };
+        let sessions: Vec<_> = self.read().values().filter(is_of_removed).cloned().collect();
+        for session in sessions {
+            let pending: Vec<_> = session.memory().questions.drain().collect();
+            // Without the lock, because this notifies the servers.
+            pending.into_iter().for_each(|(_, pending)| pending.question.withdraw());
+            if session.is_ephemeral() {
+                session.outbox.close();
+            }
+        }
+    }
+
     pub(super) fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
         // Held only for statements on plain data, like `write`.
         self.by_id.read().unwrap_or_else(PoisonError::into_inner)

@@ -36,10 +36,8 @@ pub(super) enum SessionKind {
 impl Session {
     /// Returns the id that the client sends.
     pub fn id(&self) -> Option<&str> {
-        match &self.kind {
-            SessionKind::Known { id, .. } => Some(id),
-            SessionKind::Anonymous | SessionKind::Request { .. } | SessionKind::Ephemeral => None,
-        }
+        let SessionKind::Known { id, .. } = &self.kind else { return None };
+        Some(id)
     }
 
     /// Returns the protocol version that the client speaks, if it is known.
@@ -53,18 +51,14 @@ impl Session {
 
     /// Returns the client as the owner of connections, if metamcp recognises it.
     pub fn owner(&self) -> Option<&SessionOwner> {
-        match &self.kind {
-            SessionKind::Known { owner, .. } => Some(owner),
-            SessionKind::Anonymous | SessionKind::Request { .. } | SessionKind::Ephemeral => None,
-        }
+        let SessionKind::Known { owner, .. } = &self.kind else { return None };
+        Some(owner)
     }
 
     /// Returns the client metadata of a modern-era request.
     pub fn client_meta(&self) -> Option<&ClientMeta> {
-        match &self.kind {
-            SessionKind::Request { client_meta, .. } => Some(client_meta),
-            SessionKind::Known { .. } | SessionKind::Anonymous | SessionKind::Ephemeral => None,
-        }
+        let SessionKind::Request { client_meta, .. } = &self.kind else { return None };
+        Some(client_meta)
     }
 
     /// Returns the capabilities that the client has declared, JSON text. A client without any gets

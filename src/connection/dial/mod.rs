@@ -31,7 +31,6 @@ use crate::{
 mod era_cache;
 mod error;
 mod handshake;
-mod reconnect_window;
 mod server_version;
 #[cfg(test)]
 mod tests;
@@ -40,7 +39,6 @@ use era_cache::{EraCache, EraFinding, LegacyEvidence, OpeningOrder};
 pub use error::ConnectError;
 use handshake::HandshakeFailure;
 pub(super) use handshake::discovery;
-pub use reconnect_window::ReconnectWindow;
 use server_version::ServerVersion;
 
 /// The parts that every attempt to connect needs.
@@ -171,6 +169,26 @@ impl Dialer {
             }
         };
         values.iter().map(resolve).collect()
+    }
+}
+
+/// The time until which an absent server is tried again.
+#[derive(Clone, Copy)]
+pub struct ReconnectWindow<'a> {
+    /// The end of the window.
+    pub ends: Instant,
+    /// `true` if the server was connected before: a unit without its socket is being changed then,
+    /// as by a switch of the system configuration, rather than never set up.
+    pub was_connected: bool,
+    /// Called after each failed attempt that is followed by another one, and for an upstream that
+    /// accepts no connections.
+    pub on_absence: &'a (dyn Fn(&ConnectError) + Send + Sync),
+}
+
+impl ReconnectWindow<'_> {
+    /// Returns the window for a single attempt.
+    pub fn none() -> Self {
+        Self { ends: Instant::now(), was_connected: false, on_absence: &|_| {} }
     }
 }
 

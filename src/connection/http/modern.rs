@@ -14,7 +14,6 @@ use super::{
 use crate::{
     compute_pool::read_in_place,
     config::defaults,
-    connection::mux::ids,
     protocol::{
         Era, Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
@@ -120,7 +119,7 @@ fn answer_to(
         && message.part(MessagePart::Id) == Some("null")
         && message.part(MessagePart::Error).is_some();
     if is_about_nothing {
-        return Ok(Some(ids::addressed_to(&message, id)));
+        return Ok(Some(message.with(MessagePart::Id, &id.to_string())));
     }
     Ok((message.integer(MessagePart::Id) == Some(id)).then_some(message))
 }
