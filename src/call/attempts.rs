@@ -145,7 +145,7 @@ impl Attempts {
         loop {
             let error = match &mut self.stage {
                 Stage::Tripped(BreakerOpen { retry_in }) => {
-                    CallError::Tripped { server: self.slot.name().clone(), retry_in: *retry_in }
+                    CallError::Tripped(self.slot.name().clone(), *retry_in)
                 }
                 Stage::Connecting(connecting) => {
                     let RequestConnection { leased, n_starts } = connecting.await;
@@ -198,7 +198,7 @@ impl Attempts {
         let request = self
             .adapter
             .outgoing(&self.request, &self.slot, connection)
-            .map_err(|source| CallError::Untranslatable { server: server.clone(), source })?;
+            .map_err(|source| CallError::Untranslatable(server.clone(), source))?;
         let sent = match is_internal {
             true => connection.call_internal(holder, &request, limits).await,
             false => connection.call(holder, &request, limits).await,
@@ -272,7 +272,7 @@ impl Attempts {
             false => FailureClass::of(&error, || self.is_repeatable()),
         };
         let is_unexecuted =
-            matches!(error, CallError::NotConnected { .. }) || class == FailureClass::Unexecuted;
+            matches!(error, CallError::NotConnected(..)) || class == FailureClass::Unexecuted;
         if let Some(successor) = self.slot.successor().filter(|_| is_unexecuted).cloned() {
             let name = self.slot.name();
             tracing::debug!(mcp_server = %name, "request continues on the reloaded server `{name}`");
@@ -332,15 +332,15 @@ impl Attempts {
     }
 
     fn failed(&self, source: RequestFailure) -> CallError {
-        CallError::Failed { server: self.slot.name().clone(), source }
+        CallError::Failed(self.slot.name().clone(), source)
     }
 
     fn timed_out(&self) -> CallError {
-        self.failed(RequestFailure::Timeout { after: self.limits.total })
+        self.failed(RequestFailure::Timeout(self.limits.total))
     }
 
     fn unanswered(&self, source: InputRefusal) -> CallError {
-        CallError::Unanswered { server: self.slot.name().clone(), source }
+        CallError::Unanswered(self.slot.name().clone(), source)
     }
 
     fn lease(&self) -> Option<&ConnectionLease> {

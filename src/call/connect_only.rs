@@ -47,15 +47,16 @@ pub async fn connection(
     let mut slot = Arc::clone(slot);
     loop {
         let server = || slot.name().clone();
-        let permit = slot.gate().admit(Holder::SERVICE).map_err(|BreakerOpen { retry_in }| {
-            CallError::Tripped { server: server(), retry_in }
-        })?;
+        let permit = slot
+            .gate()
+            .admit(Holder::SERVICE)
+            .map_err(|BreakerOpen { retry_in }| CallError::Tripped(server(), retry_in))?;
         let error = match slot.lease(owner, until).await {
             Ok(lease) => return Ok(lease),
             Err(error) => error,
         };
         let Some(successor) = slot.successor().cloned() else {
-            let error = CallError::NotConnected { server: server(), error };
+            let error = CallError::NotConnected(server(), error);
             permit.failed(error.fault(), error.incident(slot.attempts(), None), &error);
             return Err(error);
         };
@@ -78,7 +79,7 @@ pub(super) async fn lease(
     owner: Option<&SessionOwner>,
     limits: ConnectionLimits,
 ) -> RequestConnection {
-    let refused = |error: SlotError| CallError::NotConnected { server: slot.name().clone(), error };
+    let refused = |error: SlotError| CallError::NotConnected(slot.name().clone(), error);
     // An attempt that is in progress already belongs to another request.
     let (generation, attempts) = (slot.generation(), slot.attempts());
     let until = Instant::now() + limits.silence.min(limits.total);
@@ -87,7 +88,7 @@ pub(super) async fn lease(
     let n_starts = match &leased {
         _ if matches!(slot.declared().transport, TransportConfig::Http { .. }) => 0,
         Ok(lease) if lease.connection.generation() > generation => lease.connection.n_opened(),
-        Err(CallError::NotConnected { error: SlotError::Dial { attempt, .. }, .. }) => {
+        Err(CallError::NotConnected(_, SlotError::Dial { attempt, .. })) => {
             u32::from(*attempt > attempts)
         }
         Ok(_) | Err(_) => 0,
@@ -102,9 +103,8 @@ async fn within(
     leased: impl Future<Output = Result<ConnectionLease, CallError>>,
 ) -> Result<ConnectionLease, CallError> {
     time::timeout(timeout, leased).await.unwrap_or_else(|_| {
-        let (server, source) =
-            (slot.name().clone(), RequestFailure::ConnectTimeout { after: timeout });
-        Err(CallError::Failed { server, source })
+        let (server, source) = (slot.name().clone(), RequestFailure::ConnectTimeout(timeout));
+        Err(CallError::Failed(server, source))
     })
 }
 

@@ -140,7 +140,7 @@ impl ContinuationDriver {
                 }
                 Err(source) => {
                     let server = attempts.slot.name().clone();
-                    Some(Err(CallError::NotComputed { server, source }))
+                    Some(Err(CallError::NotComputed(server, source)))
                 }
             };
             if let Some(outcome) = outcome {
@@ -268,7 +268,7 @@ fn notification(notice: Message) -> CallEvent {
 }
 
 pub(super) fn out_of_memory(server: &ServerName, exhausted: MemoryExhausted) -> CallError {
-    CallError::Failed { server: server.clone(), source: RequestFailure::NoMemory(exhausted) }
+    CallError::Failed(server.clone(), RequestFailure::NoMemory(exhausted))
 }
 
 #[cfg(test)]

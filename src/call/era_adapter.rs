@@ -103,7 +103,7 @@ impl EraAdapter {
             {
                 let feature = asked.to_owned();
                 let mut about_task = TaskRequest::of(request, era)
-                    .ok_or(TranslationError::NoCounterpart { feature, client: era })?;
+                    .ok_or(TranslationError::NoCounterpart(feature, era))?;
                 let step = about_task.step(request, &[]);
                 self.outgoing = OutgoingRequest::TaskStep(Box::new((about_task, step)));
             }
@@ -149,7 +149,7 @@ impl EraAdapter {
         if let Some(capability) = self.undeclared
             && answer.part(MessagePart::Error).is_some()
         {
-            return Err(InputRefusal::Undeclared { capability });
+            return Err(InputRefusal::Undeclared(capability));
         }
         let info =
             || connection.profile().and_then(ServerProfile::server_info).map(Value::to_string);
@@ -201,7 +201,7 @@ impl EraAdapter {
         }
         let method = request.method().unwrap_or_default();
         if !method::MAY_NEED_INPUT.contains(&method) {
-            return Err(InputRefusal::NotAllowed { method: method.to_owned() });
+            return Err(InputRefusal::NotAllowed(method.to_owned()));
         }
         let is_empty = input.questions.is_empty();
         let pause = if is_empty { self.poll.pause(fastrand::f64()) } else { Duration::ZERO };
@@ -213,7 +213,7 @@ impl EraAdapter {
         let rounds = defaults::INPUT_ROUNDS_MAX;
         self.n_rounds += 1;
         if self.n_rounds > rounds {
-            return Err(InputRefusal::TooManyRounds { rounds });
+            return Err(InputRefusal::TooManyRounds(rounds));
         }
         Ok(())
     }

@@ -38,23 +38,14 @@ pub enum CallError {
         parameter: &'static str,
     },
     /// The request needs a session, and names none.
-    #[error("`{method}` needs a session, and the request names none")]
-    NoSession {
-        /// The method.
-        method: String,
-    },
+    #[error("`{0}` needs a session, and the request names none")]
+    NoSession(String),
     /// No server lists the resource.
-    #[error("no server lists the resource `{uri}`")]
-    UnknownResource {
-        /// The URI.
-        uri: String,
-    },
+    #[error("no server lists the resource `{0}`")]
+    UnknownResource(String),
     /// The list has no page with this cursor.
-    #[error("the list has no page `{cursor}`")]
-    UnknownCursor {
-        /// The cursor.
-        cursor: String,
-    },
+    #[error("the list has no page `{0}`")]
+    UnknownCursor(String),
     /// The server did not answer a list request with a list.
     #[error("server `{server}` did not answer `{method}` with a list, but with {answer}")]
     NoList {
@@ -65,18 +56,12 @@ pub enum CallError {
         /// The answer instead of a list.
         answer: String,
     },
-    /// The client watches the maximum number of resources.
-    #[error("the client already watches {max} resources, the maximum")]
-    TooManyWatched {
-        /// The maximum.
-        max: usize,
-    },
+    /// The client watches this maximum number of resources.
+    #[error("the client already watches {0} resources, the maximum")]
+    TooManyWatched(usize),
     /// The log level does not exist.
-    #[error("there is no log level `{level}`")]
-    UnknownLevel {
-        /// The requested level.
-        level: String,
-    },
+    #[error("there is no log level `{0}`")]
+    UnknownLevel(String),
     /// The view does not support the method.
     #[error("the method `{method}` is not available here")]
     UnknownMethod {
@@ -85,63 +70,31 @@ pub enum CallError {
         /// The path where it is available, or the reason why it is not.
         hint: &'static str,
     },
-    /// The server has failed so often that its breaker is open.
+    /// The server has failed so often that its breaker is open, for this time at most.
     #[error(
-        "server `{server}` is temporarily unavailable: it failed repeatedly, next attempt in {} s",
-        whole_seconds(*.retry_in)
+        "server `{}` is temporarily unavailable: it failed repeatedly, next attempt in {} s",
+        .0,
+        whole_seconds(*.1)
     )]
-    Tripped {
-        /// The server.
-        server: ServerName,
-        /// The longest time until a request may pass.
-        retry_in: Duration,
-    },
-    /// The server could not be connected.
-    #[error("{error}")]
-    NotConnected {
-        /// The server.
-        server: ServerName,
-        /// The cause, which names the server.
-        error: SlotError,
-    },
+    Tripped(ServerName, Duration),
+    /// The server could not be connected. The cause names it.
+    #[error("{1}")]
+    NotConnected(ServerName, SlotError),
     /// The request has no counterpart in the era of the server.
-    #[error("server `{server}` did not receive the request")]
-    Untranslatable {
-        /// The server.
-        server: ServerName,
-        /// The cause.
-        source: TranslationError,
-    },
+    #[error("server `{0}` did not receive the request")]
+    Untranslatable(ServerName, #[source] TranslationError),
     /// The server has asked the client a question, and cannot get the answer.
-    #[error("server `{server}` got no answer to its question")]
-    Unanswered {
-        /// The server.
-        server: ServerName,
-        /// The cause.
-        source: InputRefusal,
-    },
+    #[error("server `{0}` got no answer to its question")]
+    Unanswered(ServerName, #[source] InputRefusal),
     /// metamcp would have to compute the answer itself, and is overloaded.
     #[error("metamcp did not compute the answer")]
-    Overloaded {
-        /// The cause.
-        source: ComputeError,
-    },
+    Overloaded(#[source] ComputeError),
     /// The server has answered, but metamcp could not process the answer for the client.
-    #[error("server `{server}` answered, but metamcp did not process the answer")]
-    NotComputed {
-        /// The server.
-        server: ServerName,
-        /// The cause.
-        source: ComputeError,
-    },
+    #[error("server `{0}` answered, but metamcp did not process the answer")]
+    NotComputed(ServerName, #[source] ComputeError),
     /// The server was connected and gave no answer.
-    #[error("request to server `{server}` failed")]
-    Failed {
-        /// The server.
-        server: ServerName,
-        /// The cause.
-        source: RequestFailure,
-    },
+    #[error("request to server `{0}` failed")]
+    Failed(ServerName, #[source] RequestFailure),
 }
 
 impl CallError {
@@ -149,23 +102,23 @@ impl CallError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::NoList { .. } => Fault::Protocol,
-            Self::NotConnected { error, .. } => error.fault(),
-            Self::Failed { source, .. } => source.fault(),
+            Self::NotConnected(_, error) => error.fault(),
+            Self::Failed(_, source) => source.fault(),
             // The server did not get the request, or did its part.
             Self::Unqualified { .. }
             | Self::UnknownServer { .. }
             | Self::MissingParameter { .. }
-            | Self::NoSession { .. }
-            | Self::UnknownResource { .. }
-            | Self::UnknownCursor { .. }
-            | Self::TooManyWatched { .. }
-            | Self::UnknownLevel { .. }
+            | Self::NoSession(_)
+            | Self::UnknownResource(_)
+            | Self::UnknownCursor(_)
+            | Self::TooManyWatched(_)
+            | Self::UnknownLevel(_)
             | Self::UnknownMethod { .. }
-            | Self::Untranslatable { .. }
-            | Self::Unanswered { .. }
-            | Self::Overloaded { .. }
-            | Self::NotComputed { .. }
-            | Self::Tripped { .. } => Fault::Cancelled,
+            | Self::Untranslatable(..)
+            | Self::Unanswered(..)
+            | Self::Overloaded(_)
+            | Self::NotComputed(..)
+            | Self::Tripped(..) => Fault::Cancelled,
         }
     }
 
@@ -176,26 +129,26 @@ impl CallError {
         attempt: u64,
         generation: Option<u64>,
     ) -> Option<BreakerIncident> {
-        if let Self::NotConnected { error: SlotError::Dial { attempt, .. }, .. } = self {
+        if let Self::NotConnected(_, SlotError::Dial { attempt, .. }) = self {
             return Some(BreakerIncident::Dial(*attempt));
         }
         match self.failure()? {
-            RequestFailure::ConnectTimeout { .. } => Some(BreakerIncident::Dial(attempt)),
-            RequestFailure::Timeout { .. } => Some(BreakerIncident::Timeout),
+            RequestFailure::ConnectTimeout(_) => Some(BreakerIncident::Dial(attempt)),
+            RequestFailure::Timeout(_) => Some(BreakerIncident::Timeout),
             other => generation.filter(|_| other.is_shared()).map(BreakerIncident::Connection),
         }
     }
 
     /// Returns the reason why the server gave no answer, if the request was sent.
     pub(super) fn failure(&self) -> Option<&RequestFailure> {
-        if let Self::Failed { source, .. } = self { Some(source) } else { None }
+        if let Self::Failed(_, source) = self { Some(source) } else { None }
     }
 
     /// Returns whether connecting failed, and another attempt may succeed.
     pub(super) fn may_reconnect(&self) -> bool {
         matches!(
             self,
-            Self::NotConnected { error: SlotError::Dial { error, .. }, .. } if error.is_transient()
+            Self::NotConnected(_, SlotError::Dial { error, .. }) if error.is_transient()
         )
     }
 }

@@ -43,17 +43,11 @@ pub(super) enum InputStep {
 #[derive(Debug, thiserror::Error)]
 pub enum InputRefusal {
     /// The client has not declared support for the question, or has no stream for it.
-    #[error("the client did not declare support for `{method}`, or has no event stream for it")]
-    Refused {
-        /// The method of the question.
-        method: String,
-    },
+    #[error("the client did not declare support for `{0}`, or has no event stream for it")]
+    Refused(String),
     /// The server failed because it cannot ask its client.
-    #[error("the client did not declare the capability `{capability}`, and the server needs it")]
-    Undeclared {
-        /// The capability that the client lacks.
-        capability: &'static str,
-    },
+    #[error("the client did not declare the capability `{0}`, and the server needs it")]
+    Undeclared(&'static str),
     /// The client has answered with an error.
     #[error("the client answered `{method}` with {error}")]
     Error {
@@ -63,29 +57,20 @@ pub enum InputRefusal {
         error: String,
     },
     /// The client has disconnected.
-    #[error("the client did not answer `{method}`")]
-    Gone {
-        /// The method of the question.
-        method: String,
-    },
+    #[error("the client did not answer `{0}`")]
+    Gone(String),
     /// The modern-era client would have to visit a URL, and has not declared support for it.
     #[error("the client did not declare that it can open a URL")]
     UrlNotDeclared,
     /// The server must not ask before it answers this request.
-    #[error("the protocol allows no question before the answer to `{method}`")]
-    NotAllowed {
-        /// The method of the client's request.
-        method: String,
-    },
+    #[error("the protocol allows no question before the answer to `{0}`")]
+    NotAllowed(String),
     /// Too many calls wait for their clients already.
     #[error("too many calls wait for answers of their clients")]
     TooManyHeld,
-    /// The server asks too many times.
-    #[error("the client has answered {rounds} rounds of questions, the maximum")]
-    TooManyRounds {
-        /// The number of rounds of questions.
-        rounds: u32,
-    },
+    /// The server has asked in this maximum number of rounds.
+    #[error("the client has answered {0} rounds of questions, the maximum")]
+    TooManyRounds(u32),
 }
 
 impl InputExchange {
@@ -142,8 +127,8 @@ impl InputExchange {
 fn response(method: String, reply: Option<ClientReply>) -> Result<String, InputRefusal> {
     let answer: Message = match reply {
         Some(ClientReply::Answered(answer)) => answer,
-        Some(ClientReply::Refused) => return Err(InputRefusal::Refused { method }),
-        None => return Err(InputRefusal::Gone { method }),
+        Some(ClientReply::Refused) => return Err(InputRefusal::Refused(method)),
+        None => return Err(InputRefusal::Gone(method)),
     };
     match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {
         (Some(result), _) => Ok(result.to_owned()),

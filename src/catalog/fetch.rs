@@ -67,10 +67,9 @@ impl ListFetch<'_> {
         let leased = call::connection(slot, owner, limits.silence).await;
         match &leased {
             Ok(_) => attempts.note(slot, false),
-            Err(
-                CallError::Tripped { .. }
-                | CallError::NotConnected { error: SlotError::Dial { .. }, .. },
-            ) => attempts.note(slot, true),
+            Err(CallError::Tripped(..) | CallError::NotConnected(_, SlotError::Dial { .. })) => {
+                attempts.note(slot, true);
+            }
             // Other errors say nothing about the server.
             Err(_) => {}
         }
@@ -82,11 +81,11 @@ impl ListFetch<'_> {
         let Self { slot, owner, limits, .. } = self;
         let server = || slot.name().clone();
         if slot.has_fixed_connection() {
-            let gone = || CallError::Failed { server: server(), source: RequestFailure::Closed };
+            let gone = || CallError::Failed(server(), RequestFailure::Closed);
             return slot.ready(owner).ok_or_else(gone);
         }
         let leased = slot.lease(owner, Instant::now() + limits.silence).await;
-        leased.map_err(|error| CallError::NotConnected { server: server(), error })
+        leased.map_err(|error| CallError::NotConnected(server(), error))
     }
 
     /// Reads all pages; `prefetched` is the first page, if it was read already.
@@ -155,7 +154,7 @@ impl ListFetch<'_> {
                 exchange.after_start().finish().await
             }
             FetchReason::Connected => {
-                let failed = |source| CallError::Failed { server: slot.name().clone(), source };
+                let failed = |source| CallError::Failed(slot.name().clone(), source);
                 connection.ask(&request, limits).await.map_err(failed)
             }
         }

@@ -228,7 +228,7 @@ impl Catalog {
         });
         flight.outcome().await.unwrap_or_else(|| {
             let source = SlotError::Closing(name.clone());
-            let error = Arc::new(CallError::NotConnected { server: name, error: source });
+            let error = Arc::new(CallError::NotConnected(name, source));
             Err(UnreadList { error, reason: FetchReason::Requested })
         })
     }

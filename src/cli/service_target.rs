@@ -47,7 +47,7 @@ impl ServiceTarget {
     /// [`Failed`] with 69 when no service answers.
     pub(super) async fn connect_running(&self) -> Result<ControlConnection, Failed> {
         let opened = ControlConnection::open(&self.path()).await;
-        if let (Err(ControlClientError::Unreachable { .. }), None) = (&opened, &self.socket)
+        if let (Err(ControlClientError::Unreachable(..)), None) = (&opened, &self.socket)
             // The configuration names the socket of a service started on demand.
             && let Some(socket) = auto_start::configured_socket()
         {
@@ -64,7 +64,7 @@ impl ServiceTarget {
     /// [`Failed`] with 69 when no service answers, or as [`auto_start::find_or_start`] does.
     pub(super) async fn connect(&self) -> Result<ControlConnection, Failed> {
         match ControlConnection::open(&self.path()).await {
-            Err(error @ ControlClientError::Unreachable { .. }) => match self.launched().await? {
+            Err(error @ ControlClientError::Unreachable(..)) => match self.launched().await? {
                 Some(socket) => ControlConnection::open(&socket).await.map_err(failed),
                 None => Err(failed(error)),
             },
@@ -190,20 +190,20 @@ fn nearest_socket() -> PathBuf {
 /// Returns the failure of a command for an error of the control connection.
 pub(super) fn failed(error: ControlClientError) -> Failed {
     match error {
-        ControlClientError::Unreachable { ref source, .. }
+        ControlClientError::Unreachable(_, ref source)
             if source.kind() == io::ErrorKind::PermissionDenied =>
         {
             Failed::new(UNAVAILABLE, chain(&error)).hint(
                 "Only the user of the service and the group of the socket may use it: join that group, often `metamcp`, and log in again.",
             )
         }
-        ControlClientError::Unreachable { .. } | ControlClientError::Silent { .. } => {
+        ControlClientError::Unreachable(..) | ControlClientError::Silent(..) => {
             Failed::new(UNAVAILABLE, chain(&error)).hint(
                 "Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.",
             )
         }
         ControlClientError::Refused(refusal) => refused(&refusal),
-        ControlClientError::Unreadable(_) | ControlClientError::Oversized { .. } => {
+        ControlClientError::Unreadable(_) | ControlClientError::Oversized(_) => {
             Failed::new(FAILED, chain(&error))
         }
     }

@@ -117,7 +117,7 @@ pub(super) fn standalone(sources: ConfigSources, choice: ViewChoice<'_>) -> Resu
 
 fn failed(error: ControlClientError) -> Failed {
     match error {
-        ControlClientError::Unreachable { ref source, .. }
+        ControlClientError::Unreachable(_, ref source)
             if source.kind() != io::ErrorKind::PermissionDenied =>
         {
             Failed::new(UNAVAILABLE, chain(&error)).hint(

@@ -353,7 +353,7 @@ impl Connection {
     /// Counts a message that is too large, and returns the failure of its request.
     pub(super) fn note_oversized(&self, dropped: &OversizedLine) -> RequestFailure {
         self.note_non_message("it is longer than a message may be", dropped.length);
-        RequestFailure::Oversized { length: dropped.length }
+        RequestFailure::Oversized(dropped.length)
     }
 }
 

@@ -60,11 +60,9 @@ pub(super) enum KeepaliveReason {
     KeptAlive,
     /// A request got no answer in time, and nothing was heard meanwhile.
     Suspect,
-    /// A request to a child got no answer in time, or was given up without one.
-    Stuck {
-        /// The time at which that was noticed.
-        since: Duration,
-    },
+    /// A request to a child got no answer in time, or was given up without one. It was noticed
+    /// then.
+    Stuck(Duration),
 }
 
 /// The next action of the caller.
@@ -74,11 +72,8 @@ pub(super) enum KeepaliveAction {
     Rest,
     /// Wait for this time, but no longer than until the server becomes suspect.
     Wait(Duration),
-    /// Send a ping.
-    Ping {
-        /// The time to wait for its answer.
-        timeout: Duration,
-    },
+    /// Send a ping, and wait this long for its answer.
+    Ping(Duration),
     /// The server is dead.
     GiveUp,
 }
@@ -114,7 +109,7 @@ impl Keepalive {
             KeepaliveReason::Working => return KeepaliveAction::Wait(self.period),
             KeepaliveReason::KeptAlive => (after_miss.max(heard + self.period), self.timeout),
             KeepaliveReason::Suspect => (after_miss, self.timeout),
-            KeepaliveReason::Stuck { since } => {
+            KeepaliveReason::Stuck(since) => {
                 match self.last_ping.filter(|sent| *sent >= since) {
                     None => {
                         let grace = self.timeout / GRACE_PARTS;
@@ -129,7 +124,7 @@ impl Keepalive {
             return KeepaliveAction::Wait(due - now);
         }
         (self.last_ping, self.ping_timeout) = (Some(now), timeout);
-        KeepaliveAction::Ping { timeout }
+        KeepaliveAction::Ping(timeout)
     }
 
     /// Records that the last ping was not answered until `now`, or could not be sent.
@@ -161,11 +156,11 @@ mod tests {
     }
 
     fn stuck(since_s: u64) -> KeepaliveReason {
-        Stuck { since: Duration::from_secs(since_s) }
+        Stuck(Duration::from_secs(since_s))
     }
 
-    const PING: KeepaliveAction = KeepaliveAction::Ping { timeout: TIMEOUT };
-    const FIRST_PING: KeepaliveAction = KeepaliveAction::Ping { timeout: Duration::from_secs(9) };
+    const PING: KeepaliveAction = KeepaliveAction::Ping(TIMEOUT);
+    const FIRST_PING: KeepaliveAction = KeepaliveAction::Ping(Duration::from_secs(9));
 
     #[test]
     fn a_server_is_pinged_only_into_silence_and_for_a_reason() {
@@ -239,7 +234,7 @@ mod tests {
 
     impl KeepaliveAction {
         fn is_ping(self) -> bool {
-            matches!(self, Self::Ping { .. })
+            matches!(self, Self::Ping(_))
         }
     }
 
@@ -268,9 +263,9 @@ mod tests {
             }
             let since = now;
             loop {
-                match keepalive.step(KeepaliveView { now, heard, reason: Stuck { since } }) {
+                match keepalive.step(KeepaliveView { now, heard, reason: Stuck(since) }) {
                     KeepaliveAction::Wait(pause) => now += pause,
-                    KeepaliveAction::Ping { timeout } => {
+                    KeepaliveAction::Ping(timeout) => {
                         now += timeout;
                         keepalive.ping_missed(now);
                     }
@@ -305,7 +300,7 @@ mod tests {
                         prop_assert!(pause <= PERIOD && !pause.is_zero());
                         now += pause;
                     }
-                    KeepaliveAction::Ping { .. } => {
+                    KeepaliveAction::Ping(_) => {
                         prop_assert!(reason == Suspect || reason == KeptAlive && now >= heard + PERIOD);
                         if answers {
                             heard = now;

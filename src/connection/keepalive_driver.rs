@@ -51,7 +51,7 @@ async fn watch_until_dead(
             KeepaliveAction::Wait(pause) => {
                 let _until_suspected = time::timeout(pause, heard.suspected()).await;
             }
-            KeepaliveAction::Ping { timeout } => {
+            KeepaliveAction::Ping(timeout) => {
                 heard.note_ping();
                 match ping(connection, timeout).await {
                     Ok(()) => heard.note_sign_of_life(),
@@ -79,7 +79,7 @@ async fn ping(connection: &Arc<Connection>, timeout: Duration) -> Result<(), Req
     };
     match connection.probe(&request, timeout).await.map(drop) {
         // The upstream answers, and a new session would not help.
-        Err(RequestFailure::Status { status, .. }) if status.is_client_error() => Ok(()),
+        Err(RequestFailure::Status(status, _)) if status.is_client_error() => Ok(()),
         answered => answered,
     }
 }
@@ -93,7 +93,7 @@ impl Connection {
             (Link::Http(_), Some(_)) => KeepaliveReason::Suspect,
             // It answers requests in parallel, and its end shows nowhere else.
             (Link::Http(_), None) => KeepaliveReason::KeptAlive,
-            (Link::Stdio(_), Some(since)) => KeepaliveReason::Stuck { since },
+            (Link::Stdio(_), Some(since)) => KeepaliveReason::Stuck(since),
             (Link::Stdio(_), None) if !is_kept_alive => KeepaliveReason::NotNeeded,
             (Link::Stdio(_), None) if self.is_idle() => KeepaliveReason::KeptAlive,
             (Link::Stdio(_), None) => KeepaliveReason::Working,

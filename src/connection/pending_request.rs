@@ -153,7 +153,7 @@ impl PendingRequest {
             let timeout = self.limits.silence.min(after);
             self.connection.counters.heard.note_missed_answer(timeout, has_older);
         }
-        RequestFailure::Timeout { after }
+        RequestFailure::Timeout(after)
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<CallEvent, RequestFailure>> {

@@ -59,41 +59,27 @@ pub enum RequestFailure {
     /// The server does not answer pings.
     #[error("the server does not answer pings")]
     Unresponsive,
-    /// The upstream's answer is not a JSON-RPC response.
-    #[error("the upstream answered HTTP {status}{}", appended(.body))]
-    Status {
-        /// The HTTP status.
-        status: StatusCode,
-        /// The beginning of the body.
-        body: Arc<str>,
-    },
+    /// The upstream's answer is not a JSON-RPC response: its status, and the start of its body.
+    #[error("the upstream answered HTTP {}{}", .0, appended(.1))]
+    Status(StatusCode, Arc<str>),
     /// The answer broke off.
     #[error("the upstream's answer broke off: {0}")]
     BrokenOff(Arc<str>),
-    /// The answer is larger than metamcp accepts.
-    #[error("the answer has {length} bytes, and metamcp accepts {}", defaults::MESSAGE_BYTES_MAX)]
-    Oversized {
-        /// Its length in bytes, or the length of the part that was read.
-        length: usize,
-    },
+    /// The answer is larger than metamcp accepts: its length in bytes, as far as it was read.
+    #[error("the answer has {} bytes, and metamcp accepts {}", .0, defaults::MESSAGE_BYTES_MAX)]
+    Oversized(usize),
     /// The answer is nested deeper than metamcp accepts.
     #[error("the answer is nested deeper than the {DEPTH_MAX} levels that metamcp accepts")]
     AnswerTooDeep,
     /// The request is nested deeper than metamcp sends.
     #[error("the request is nested deeper than the {DEPTH_MAX} levels that metamcp sends")]
     TooDeep,
-    /// The answer did not come in time.
-    #[error("no answer within {}", to_the_millisecond(*.after))]
-    Timeout {
-        /// The time that was waited.
-        after: Duration,
-    },
-    /// The connection was not made in time; the request was not sent.
-    #[error("the server was not connected within {}", to_the_millisecond(*.after))]
-    ConnectTimeout {
-        /// The time that was waited.
-        after: Duration,
-    },
+    /// The answer did not come within this time.
+    #[error("no answer within {}", to_the_millisecond(*.0))]
+    Timeout(Duration),
+    /// The connection was not made within this time; the request was not sent.
+    #[error("the server was not connected within {}", to_the_millisecond(*.0))]
+    ConnectTimeout(Duration),
     /// The client does not read the messages that come before the answer.
     #[error("the client does not read its stream, and too many messages wait for it")]
     ClientTooSlow,
@@ -163,7 +149,7 @@ impl RequestFailure {
                 | Self::SessionLost(_)
                 | Self::EraLost(_)
                 | Self::TooDeep
-                | Self::ConnectTimeout { .. }
+                | Self::ConnectTimeout(_)
                 | Self::Saturated
         )
     }
@@ -171,7 +157,7 @@ impl RequestFailure {
     /// Returns whether sending the request again on a new connection is safe and can help.
     pub fn is_replayable(&self) -> bool {
         self.is_unexecuted()
-            && !matches!(self, Self::TooDeep | Self::Saturated | Self::ConnectTimeout { .. })
+            && !matches!(self, Self::TooDeep | Self::Saturated | Self::ConnectTimeout(_))
     }
 
     /// Returns whether the server was lost during the request, which may have been executed or not.
@@ -187,11 +173,11 @@ impl RequestFailure {
             | Self::Connect(_)
             | Self::Unresponsive
             | Self::BrokenOff(_)
-            | Self::Timeout { .. }
-            | Self::ConnectTimeout { .. } => Fault::Offline,
+            | Self::Timeout(_)
+            | Self::ConnectTimeout(_) => Fault::Offline,
             Self::SessionLost(_) | Self::EraLost(_) => Fault::Http,
-            Self::Status { status, .. } => Fault::of_status(*status),
-            Self::Oversized { .. } | Self::AnswerTooDeep => Fault::Protocol,
+            Self::Status(status, _) => Fault::of_status(*status),
+            Self::Oversized(_) | Self::AnswerTooDeep => Fault::Protocol,
             Self::Closed
             | Self::TooDeep
             | Self::ClientTooSlow
@@ -227,12 +213,12 @@ impl RequestFailure {
             Self::SessionLost(_) => "SESSION_LOST",
             Self::EraLost(_) => "ERA_LOST",
             Self::Unresponsive => "SERVER_UNRESPONSIVE",
-            Self::Status { .. } => "UPSTREAM_STATUS",
+            Self::Status(..) => "UPSTREAM_STATUS",
             Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
-            Self::Oversized { .. } => "ANSWER_TOO_LARGE",
+            Self::Oversized(_) => "ANSWER_TOO_LARGE",
             Self::AnswerTooDeep => "ANSWER_TOO_DEEP",
             Self::TooDeep => "TOO_DEEP",
-            Self::Timeout { .. } | Self::ConnectTimeout { .. } => "TIMEOUT",
+            Self::Timeout(_) | Self::ConnectTimeout(_) => "TIMEOUT",
             Self::ClientTooSlow => "CLIENT_TOO_SLOW",
             Self::NoMemory(_) => MEMORY_EXHAUSTED,
             Self::Saturated => "SERVER_SATURATED",
@@ -263,18 +249,18 @@ impl RequestFailure {
                 "Call again: metamcp connects in the version that the upstream speaks now."
             }
             Self::Unresponsive => "Call again: metamcp reconnects to the server. See its log.",
-            Self::Status { status, .. } if matches!(status.as_u16(), 401 | 403) => {
+            Self::Status(status, _) if matches!(status.as_u16(), 401 | 403) => {
                 "Check the credentials in `headers` of this server."
             }
-            Self::Status { .. } => "Check `url`, and see the log of the upstream.",
+            Self::Status(..) => "Check `url`, and see the log of the upstream.",
             Self::BrokenOff(_) => "The call may have been executed: check before you repeat it.",
-            Self::Oversized { .. } => "Ask the tool for less at a time.",
+            Self::Oversized(_) => "Ask the tool for less at a time.",
             Self::AnswerTooDeep => "Ask the tool for a part of it with fewer levels.",
             Self::TooDeep => "Use fewer levels, or send the inner part as a string.",
-            Self::Timeout { .. } => {
+            Self::Timeout(_) => {
                 "The call may still be running: check before you repeat it, or raise `request_timeout`."
             }
-            Self::ConnectTimeout { .. } => {
+            Self::ConnectTimeout(_) => {
                 "Call again: the server is still starting. Set `start = \"eager\"` to start it with the service."
             }
             Self::ClientTooSlow => {
@@ -295,7 +281,7 @@ mod tests {
 
     fn status(code: u16) -> RequestFailure {
         let status = StatusCode::from_u16(code).expect("a status");
-        RequestFailure::Status { status, body: "".into() }
+        RequestFailure::Status(status, "".into())
     }
 
     #[test]
@@ -305,7 +291,7 @@ mod tests {
             (Duration::from_secs(60), "60 s"),
             (Duration::from_nanos(1_500_400_000), "1.5 s"),
         ] {
-            let text = RequestFailure::Timeout { after }.to_string();
+            let text = RequestFailure::Timeout(after).to_string();
             assert_eq!(text, format!("no answer within {words}"));
         }
     }
@@ -326,11 +312,11 @@ mod tests {
             (status(503), Fault::Http),
             (status(200), Fault::Other),
             (RequestFailure::BrokenOff("reset".into()), Fault::Offline),
-            (RequestFailure::Oversized { length: 1 }, Fault::Protocol),
+            (RequestFailure::Oversized(1), Fault::Protocol),
             (RequestFailure::AnswerTooDeep, Fault::Protocol),
             (RequestFailure::TooDeep, Fault::Cancelled),
-            (RequestFailure::Timeout { after }, Fault::Offline),
-            (RequestFailure::ConnectTimeout { after }, Fault::Offline),
+            (RequestFailure::Timeout(after), Fault::Offline),
+            (RequestFailure::ConnectTimeout(after), Fault::Offline),
             (RequestFailure::ClientTooSlow, Fault::Cancelled),
             (RequestFailure::Saturated, Fault::Cancelled),
         ] {
@@ -340,10 +326,10 @@ mod tests {
 
     #[test]
     fn a_credential_failure_mentioned_only_in_text_is_not_believed() {
-        let page = RequestFailure::Status {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            body: "401 Unauthorized: invalid_token".into(),
-        };
+        let page = RequestFailure::Status(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "401 Unauthorized: invalid_token".into(),
+        );
         assert_eq!(page.fault(), Fault::Http);
         assert_eq!(RequestFailure::BrokenOff("403 forbidden".into()).fault(), Fault::Offline);
     }

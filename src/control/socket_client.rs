@@ -28,34 +28,21 @@ use crate::{
 /// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlClientError {
-    /// No service listens there.
-    #[error("no service answers at `{}`", path.display())]
-    Unreachable {
-        /// The socket.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The service did not answer in time.
-    #[error("the service at `{}` did not answer within {} s", path.display(), timeout.as_secs())]
-    Silent {
-        /// The socket.
-        path: PathBuf,
-        /// The time waited.
-        timeout: Duration,
-    },
+    /// No service listens at this socket.
+    #[error("no service answers at `{}`", .0.display())]
+    Unreachable(PathBuf, #[source] io::Error),
+    /// The service at this socket did not answer within this time.
+    #[error("the service at `{}` did not answer within {} s", .0.display(), .1.as_secs())]
+    Silent(PathBuf, Duration),
     /// The service refused.
     #[error("{}", _0.message)]
     Refused(Box<ServiceError>),
     /// The answer is invalid.
     #[error("the answer of the service is invalid")]
     Unreadable(#[source] serde_json::Error),
-    /// The answer exceeds the maximum length.
-    #[error("the answer has {length} bytes, more than {}", defaults::CONTROL_ANSWER_BYTES_MAX)]
-    Oversized {
-        /// Its length, in bytes.
-        length: usize,
-    },
+    /// The answer has this length in bytes, more than the maximum.
+    #[error("the answer has {} bytes, more than {}", .0, defaults::CONTROL_ANSWER_BYTES_MAX)]
+    Oversized(usize),
 }
 
 /// An error of the service.
@@ -125,8 +112,7 @@ impl ControlConnection {
     }
 
     async fn open_for(path: &Path, length_max: usize) -> Result<Self, ControlClientError> {
-        let unreachable =
-            |source| ControlClientError::Unreachable { path: path.to_owned(), source };
+        let unreachable = |source| ControlClientError::Unreachable(path.to_owned(), source);
         let stream = UnixStream::connect(path).await.map_err(unreachable)?;
         let lines = LineDecoder::new(length_max);
         Ok(Self { stream, lines, path: path.to_owned(), n_requests: 0 })
@@ -183,7 +169,7 @@ impl ControlConnection {
                         }
                     }
                     NdjsonLine::Oversized(line) => {
-                        return Err(ControlClientError::Oversized { length: line.length });
+                        return Err(ControlClientError::Oversized(line.length));
                     }
                 }
             }
@@ -214,7 +200,7 @@ impl ControlConnection {
         };
         match time::timeout(timeout, exchange).await {
             Ok(answer) => answer,
-            Err(_) => Err(ControlClientError::Silent { path: self.path.clone(), timeout }),
+            Err(_) => Err(ControlClientError::Silent(self.path.clone(), timeout)),
         }
     }
 
@@ -238,7 +224,7 @@ impl ControlConnection {
     }
 
     fn gone(&self, source: io::Error) -> ControlClientError {
-        ControlClientError::Unreachable { path: self.path.clone(), source }
+        ControlClientError::Unreachable(self.path.clone(), source)
     }
 }
 

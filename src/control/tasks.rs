@@ -211,7 +211,7 @@ async fn ask_server(
     let answer = operators.ask_about_task(server, method, &params, request.holder()).await;
     let answer = answer.map_err(|error| match error {
         // A server without tasks does not know this one either.
-        CallError::Untranslatable { .. } => unknown(id),
+        CallError::Untranslatable(..) => unknown(id),
         error => error.to_operator(),
     })?;
     match (answer.part(MessagePart::Result), answer.part(MessagePart::Error)) {

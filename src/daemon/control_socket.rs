@@ -63,18 +63,18 @@ pub(super) async fn take_lock(
         let pid = match InstanceLock::take(&lock) {
             Ok(lock) => return Ok(lock),
             Err(LockError::Unusable(source)) => {
-                return Err(StartError::Lock { path: lock, source });
+                return Err(StartError::Lock(lock, source));
             }
             Err(LockError::Held(pid)) => pid,
         };
         match probe(path).await {
-            ProbeResult::Answers => return Err(StartError::Running { path: path.to_owned(), pid }),
+            ProbeResult::Answers => return Err(StartError::Running(path.to_owned(), pid)),
             // The other service may be about to end, or not ready to answer.
             ProbeResult::Silent | ProbeResult::NoProcess(_) if Instant::now() < until => {
                 time::sleep(defaults::LAUNCH_POLL).await;
             }
             ProbeResult::Silent | ProbeResult::NoProcess(_) => {
-                return Err(StartError::Silent { path: path.to_owned(), pid });
+                return Err(StartError::Silent(path.to_owned(), pid));
             }
         }
     }
@@ -99,13 +99,14 @@ enum ProbeResult {
 async fn probe(path: &Path) -> ProbeResult {
     let asking = socket_client::ask(path, "daemon/status", None);
     match time::timeout(defaults::RUNNING_SERVICE_TIMEOUT, asking).await {
-        Ok(Err(ControlClientError::Unreachable { source, .. }))
+        Ok(Err(ControlClientError::Unreachable(_, source)))
             if source.kind() != io::ErrorKind::UnexpectedEof =>
         {
             ProbeResult::NoProcess(source)
         }
-        Ok(Err(ControlClientError::Unreachable { .. } | ControlClientError::Silent { .. }))
-        | Err(_) => ProbeResult::Silent,
+        Ok(Err(ControlClientError::Unreachable(..) | ControlClientError::Silent(..))) | Err(_) => {
+            ProbeResult::Silent
+        }
         // An answer of any kind.
         Ok(_) => ProbeResult::Answers,
     }
@@ -118,7 +119,7 @@ async fn probe(path: &Path) -> ProbeResult {
 ///
 /// [`StartError`] if it cannot be created, or belongs to another user.
 pub fn make_directory(path: &Path, group: Option<&str>) -> Result<(), StartError> {
-    let failed = |source| StartError::Control { path: path.to_owned(), source };
+    let failed = |source| StartError::Control(path.to_owned(), source);
     let Some(directory) = path.parent() else { return Ok(()) };
     let is_new = !directory.exists();
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
@@ -126,7 +127,7 @@ pub fn make_directory(path: &Path, group: Option<&str>) -> Result<(), StartError
     let user = rustix::process::geteuid();
     // The directory of another user under /tmp could hold anything.
     if owner != user.as_raw() && owner != 0 {
-        return Err(StartError::ForeignDirectory { path: directory.to_owned() });
+        return Err(StartError::ForeignDirectory(directory.to_owned()));
     }
     match group {
         // The group may pass through the directory without listing it.
@@ -141,20 +142,20 @@ pub(super) async fn make_socket(
     path: &Path,
     group: Option<&str>,
 ) -> Result<UnixListener, StartError> {
-    let failed = |source| StartError::Control { path: path.to_owned(), source };
+    let failed = |source| StartError::Control(path.to_owned(), source);
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(StartError::NotASocket { path: path.to_owned() });
+            return Err(StartError::NotASocket(path.to_owned()));
         }
         Ok(_) => match probe(path).await {
             // No process holds the lock, so the other service uses no locks.
             ProbeResult::Answers => {
-                return Err(StartError::Running { path: path.to_owned(), pid: None });
+                return Err(StartError::Running(path.to_owned(), None));
             }
             ProbeResult::Silent => {
-                return Err(StartError::Silent { path: path.to_owned(), pid: None });
+                return Err(StartError::Silent(path.to_owned(), None));
             }
             ProbeResult::NoProcess(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 fs::remove_file(path).map_err(failed)?;
@@ -183,7 +184,7 @@ fn grant_group(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
         std::os::unix::fs::chown(path, None, Some(gid.as_raw()))?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
     };
-    give().map_err(|source| StartError::Group { group: group.to_owned(), source })
+    give().map_err(|source| StartError::Group(group.to_owned(), source))
 }
 
 #[cfg(test)]

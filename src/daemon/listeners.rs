@@ -127,7 +127,7 @@ fn inode_of(path: &Path) -> Option<u64> {
 }
 
 fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
-    let failed = |source| StartError::Http { address, source };
+    let failed = |source| StartError::Http(address, source);
     let listener = std::net::TcpListener::bind(address).map_err(failed)?;
     // The standard library has 128: a client that finds no room retries after a second.
     rustix::net::listen(&listener, defaults::LISTEN_BACKLOG)

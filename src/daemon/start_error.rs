@@ -20,68 +20,32 @@ impl fmt::Display for PidSuffix {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The TCP address cannot be listened on.
-    #[error("cannot listen on {address}")]
-    Http {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// Another service already answers.
-    #[error("another metamcp{} already answers at `{}`", PidSuffix(*pid), path.display())]
-    Running {
-        /// The socket.
-        path: PathBuf,
-        /// Its process id, if known.
-        pid: Option<u32>,
-    },
-    /// Another service exists, but does not answer.
+    #[error("cannot listen on {0}")]
+    Http(SocketAddr, #[source] io::Error),
+    /// Another service already answers at this socket, with this process id if known.
+    #[error("another metamcp{} already answers at `{}`", PidSuffix(*.1), .0.display())]
+    Running(PathBuf, Option<u32>),
+    /// Another service exists, but does not answer likewise.
     #[error(
         "another metamcp{} does not answer at `{}` within {} s: it is starting, stopping or hanging",
-        PidSuffix(*pid), path.display(), defaults::RUNNING_SERVICE_TIMEOUT.as_secs()
+        PidSuffix(*.1), .0.display(), defaults::RUNNING_SERVICE_TIMEOUT.as_secs()
     )]
-    Silent {
-        /// The socket.
-        path: PathBuf,
-        /// Its process id, if known.
-        pid: Option<u32>,
-    },
+    Silent(PathBuf, Option<u32>),
     /// The lock file cannot be used.
-    #[error("cannot lock `{}`", path.display())]
-    Lock {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    #[error("cannot lock `{}`", .0.display())]
+    Lock(PathBuf, #[source] io::Error),
     /// The control socket cannot be created.
-    #[error("cannot create the control socket `{}`", path.display())]
-    Control {
-        /// The socket.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    #[error("cannot create the control socket `{}`", .0.display())]
+    Control(PathBuf, #[source] io::Error),
     /// The group cannot get access to the control socket.
-    #[error("cannot give the group `{group}` access to the control socket")]
-    Group {
-        /// The group.
-        group: String,
-        /// The error of the system.
-        source: io::Error,
-    },
+    #[error("cannot give the group `{0}` access to the control socket")]
+    Group(String, #[source] io::Error),
     /// The path of the control socket holds another kind of file.
-    #[error("`{}` exists and is not a socket", path.display())]
-    NotASocket {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("`{}` exists and is not a socket", .0.display())]
+    NotASocket(PathBuf),
     /// The directory of the control socket belongs to another user.
-    #[error("the directory `{}` belongs to another user", path.display())]
-    ForeignDirectory {
-        /// The directory.
-        path: PathBuf,
-    },
+    #[error("the directory `{}` belongs to another user", .0.display())]
+    ForeignDirectory(PathBuf),
     /// An address would be open to all clients.
     #[error(transparent)]
     Exposed(#[from] ExposedListener),
@@ -100,23 +64,23 @@ impl StartError {
     /// Returns what the operator can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Http { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+            Self::Http(_, source) if source.kind() == io::ErrorKind::AddrInUse => {
                 "Another program listens there, perhaps another metamcp: run `metamcp status`, or set `listen.http`."
             }
-            Self::Http { .. } => "Check `listen.http`.",
-            Self::Running { .. } => {
+            Self::Http(..) => "Check `listen.http`.",
+            Self::Running(..) => {
                 "Run `metamcp status`, or set `listen.control` and `listen.http` for a second service."
             }
-            Self::Silent { .. } => {
+            Self::Silent(..) => {
                 "Wait a moment and run `metamcp status`. If the other service hangs, end it with `kill`."
             }
-            Self::Control { .. }
-            | Self::Lock { .. }
-            | Self::NotASocket { .. }
-            | Self::ForeignDirectory { .. } => {
+            Self::Control(..)
+            | Self::Lock(..)
+            | Self::NotASocket(_)
+            | Self::ForeignDirectory(_) => {
                 "Set `listen.control` to a path in a directory of your own."
             }
-            Self::Group { .. } => {
+            Self::Group(..) => {
                 "Create the group, and put the user of the service into it, or unset `listen.control_group`."
             }
             Self::SessionKey(error) => error.hint(),

@@ -14,14 +14,9 @@ use crate::protocol::{
 /// The reason why a request has no equivalent in its server's era.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TranslationError {
-    /// A feature exists in one era only.
-    #[error("`{feature}` of {from} has no counterpart in {to}", from = versions_of(*.client), to = versions_of(other_era(*.client)))]
-    NoCounterpart {
-        /// The method.
-        feature: String,
-        /// The era of the client.
-        client: Era,
-    },
+    /// A method exists only in the era of the client.
+    #[error("`{0}` of {from} has no counterpart in {to}", from = versions_of(*.1), to = versions_of(other_era(*.1)))]
+    NoCounterpart(String, Era),
     /// The request continues something that this service did not start.
     #[error("`params.requestState` is unknown or has expired")]
     UnknownState,
@@ -61,8 +56,7 @@ pub fn request<'a>(
 ) -> Result<Cow<'a, Message>, TranslationError> {
     let method = request.method().unwrap_or_default();
     let supports_tasks = support != TaskSupport::Forbidden;
-    let no_counterpart =
-        |client| TranslationError::NoCounterpart { feature: method.to_owned(), client };
+    let no_counterpart = |client| TranslationError::NoCounterpart(method.to_owned(), client);
     match (client, server) {
         (ClientEra::Modern(_), Era::Modern)
         | (ClientEra::Legacy { .. } | ClientEra::Metamcp, Era::Legacy) => {

@@ -115,7 +115,7 @@ impl MetaView {
     /// Answers `tools/list`: the tools of all sets, on one page.
     fn list(&self, session: &Session, request: &Message) -> Result<RequestOutcome, CallError> {
         if let Some(cursor) = request.string(MessagePart::Cursor) {
-            return Err(CallError::UnknownCursor { cursor: quoted(&cursor) });
+            return Err(CallError::UnknownCursor(quoted(&cursor)));
         }
         let config = self.services.forwarder.peek_config();
         let tools = config.tools.sets.iter().flat_map(|set| set.tools()).copied();

@@ -23,14 +23,9 @@ pub enum SlotError {
         "server `{0}` is closing: metamcp is stopping, or the configuration of the server has changed"
     )]
     Closing(ServerName),
-    /// The server's maximum number of connections is in use.
-    #[error("server `{server}` is busy: all of its {max} connections are in use")]
-    Busy {
-        /// The server.
-        server: ServerName,
-        /// Its `max_connections`.
-        max: usize,
-    },
+    /// All connections of the server are in use: as many as its `max_connections`.
+    #[error("server `{0}` is busy: all of its {1} connections are in use")]
+    Busy(ServerName, usize),
     /// The pool's maximum number of connections is in use.
     #[error("server `{server}` got no connection: all {size} connections of the pool are taken ({})", list(.holders))]
     Exhausted {
@@ -60,7 +55,7 @@ impl SlotError {
         match self {
             Self::Dial { error, .. } => error.fault(),
             Self::Closing(_)
-            | Self::Busy { .. }
+            | Self::Busy(..)
             | Self::Exhausted { .. }
             | Self::SessionRequired(_)
             | Self::SessionEnded(_) => Fault::Cancelled,

@@ -79,7 +79,7 @@ impl ExclusivePool {
         let permit = match time::timeout_at(until, self.permits.admit(holder)).await {
             Ok(Some(permit)) => permit,
             Ok(None) => return Err(SlotError::Closing(server())),
-            Err(_) => return Err(SlotError::Busy { server: server(), max: self.max_connections }),
+            Err(_) => return Err(SlotError::Busy(server(), self.max_connections)),
         };
         let (exclusive, supervisor) = (Arc::clone(self), self.pop_idle());
         let mut checkout = Checkout { exclusive, supervisor, claim: None, permit: Some(permit) };

@@ -104,8 +104,7 @@ impl HeldCallStore {
         let server_max = call.exchange.held_max();
         let held = self.calls().insert(server.clone(), server_max, digest, call, Instant::now());
         // A call without room ends here: its server gets a refusal and a cancellation.
-        let full =
-            |_| CallError::Unanswered { server: server.clone(), source: InputRefusal::TooManyHeld };
+        let full = |_| CallError::Unanswered(server.clone(), InputRefusal::TooManyHeld);
         let (state, dropped) = held.map_err(full)?;
         if dropped.is_some() {
             tracing::info!(mcp_server = %server, "server `{server}`: its oldest held call was dropped to make room for a new one: the client has not answered the server's question");
@@ -157,7 +156,7 @@ impl SessionRegistry {
                 HeldCallError::Unknown => TranslationError::UnknownState,
                 HeldCallError::OtherRequest => TranslationError::OtherRequest,
             };
-            CallError::Untranslatable { server: server.clone(), source }
+            CallError::Untranslatable(server.clone(), source)
         })?;
         let response = era::response(retry, KEY);
         exchange.resume(retry.clone(), now.duration_since(since));

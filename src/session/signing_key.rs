@@ -26,17 +26,14 @@ pub enum SessionKeyError {
     /// The credential cannot be read.
     #[error("cannot read the key for session ids")]
     Credential(#[source] SecretError),
-    /// The credential is too short.
+    /// The credential of this name is too short: it has this many bytes.
     #[error(
-        "the key for session ids in `credential:{name}` has {n_bytes} bytes and needs at least {}",
+        "the key for session ids in `credential:{}` has {} bytes and needs at least {}",
+        .0,
+        .1,
         defaults::SESSION_KEY_BYTES
     )]
-    TooShort {
-        /// The credential's name.
-        name: String,
-        /// The length of the credential in bytes.
-        n_bytes: usize,
-    },
+    TooShort(String, usize),
 }
 
 /// The reason why no generated key can outlive the process.
@@ -57,7 +54,7 @@ impl SessionKeyError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Credential(error) => error.hint(),
-            Self::TooShort { .. } => {
+            Self::TooShort(..) => {
                 "Generate a key with `head -c 32 /dev/urandom`, or remove `listen.session_key`."
             }
         }
@@ -118,7 +115,7 @@ fn load_credential(name: &str, credentials: Option<&Path>) -> Result<Vec<u8>, Se
     }
     match key.len() {
         n_bytes if n_bytes < defaults::SESSION_KEY_BYTES => {
-            Err(SessionKeyError::TooShort { name: name.to_owned(), n_bytes })
+            Err(SessionKeyError::TooShort(name.to_owned(), n_bytes))
         }
         _ => Ok(key),
     }

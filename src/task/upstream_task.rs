@@ -159,7 +159,7 @@ impl TaskPoller<'_> {
     async fn poll(&self) -> PolledState {
         self.state().await.unwrap_or_else(|error| match error {
             // The server will not come back.
-            CallError::UnknownServer { .. } | CallError::Untranslatable { .. } => {
+            CallError::UnknownServer { .. } | CallError::Untranslatable(..) => {
                 PolledState::Ended(TaskEnd::of_error(&error))
             }
             error => PolledState::Lost(chain(&error)),

@@ -168,7 +168,7 @@ impl ToolDirectory {
                     };
                     hits.iter().skip(offset).map(shown).collect()
                 });
-                search.await.map_err(|source| CallError::Overloaded { source })?
+                search.await.map_err(CallError::Overloaded)?
             }
             (None, only) => all_tools(snapshot, only.flatten())
                 .skip(request.offset)
@@ -194,7 +194,7 @@ impl ToolDirectory {
         // The duration depends on the pattern.
         let places = move || snapshot.grep(&pattern, limit + 1);
         let search = self.forwarder.compute(Holder::SERVICE, usize::MAX, move |_| places());
-        let places = search.await.map_err(|source| CallError::Overloaded { source })?;
+        let places = search.await.map_err(CallError::Overloaded)?;
         Ok(known.cut(places.into_iter().map(FoundTool::listed).collect(), limit))
     }
 }

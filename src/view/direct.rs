@@ -150,8 +150,7 @@ impl DirectView {
     ) -> Result<(Arc<ServerSlot>, Message, Option<AppPageRead>), CallError> {
         let uri = request.string(MessagePart::Uri).ok_or_else(|| missing(request, "uri"))?;
         let location = self.resources.locate(&uri, self.forwarder.list_owner(session)).await;
-        let (slot, own) =
-            location.ok_or_else(|| CallError::UnknownResource { uri: quoted(&uri) })?;
+        let (slot, own) = location.ok_or_else(|| CallError::UnknownResource(quoted(&uri)))?;
         if own == uri {
             return Ok((slot, request.clone(), None));
         }
@@ -195,8 +194,7 @@ impl DirectView {
                     let server = self.catalog.server_of_template(&uri, owner, limits).await;
                     let slot =
                         server.and_then(|server| self.forwarder.pool().slot(server.as_str()));
-                    let slot =
-                        slot.ok_or_else(|| CallError::UnknownResource { uri: quoted(&uri) })?;
+                    let slot = slot.ok_or_else(|| CallError::UnknownResource(quoted(&uri)))?;
                     return self.forwarder.forward(slot, session, request.clone()).await;
                 };
                 (slot, CompletionReference::Resource(own))
@@ -296,10 +294,10 @@ impl DirectView {
             (page, std::mem::take(&mut merged.collisions))
         };
         let merged = self.forwarder.compute(session.holder(), bytes, move |_| merge()).await;
-        let (page, collisions) = merged.map_err(|source| CallError::Overloaded { source })?;
+        let (page, collisions) = merged.map_err(CallError::Overloaded)?;
         self.catalog.collided(collisions);
-        let page = page.ok_or_else(|| CallError::UnknownCursor {
-            cursor: quoted(cursor.as_deref().unwrap_or_default()),
+        let page = page.ok_or_else(|| {
+            CallError::UnknownCursor(quoted(cursor.as_deref().unwrap_or_default()))
         })?;
         Ok(RequestOutcome::answer_text(request, &page))
     }

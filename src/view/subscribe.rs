@@ -21,8 +21,7 @@ pub(super) async fn set_level(
     request: &Message,
 ) -> Result<RequestOutcome, CallError> {
     let name = request.string(MessagePart::Level).ok_or_else(|| missing(request, "level"))?;
-    let level = LoggingLevel::named(&name)
-        .ok_or_else(|| CallError::UnknownLevel { level: quoted(&name) })?;
+    let level = LoggingLevel::named(&name).ok_or_else(|| CallError::UnknownLevel(quoted(&name)))?;
     forwarder.sessions().set_level(session, level).await;
     Ok(RequestOutcome::answer(request, &json!({})))
 }
@@ -39,7 +38,7 @@ pub(super) async fn watch(
         return Err(needs_fixed_connection(method));
     }
     if session.id().is_none() {
-        return Err(CallError::NoSession { method: method.to_owned() });
+        return Err(CallError::NoSession(method.to_owned()));
     }
     let uri = request.string(MessagePart::Uri).ok_or_else(|| missing(request, "uri"))?;
     if method == method::RESOURCES_UNSUBSCRIBE {
@@ -58,9 +57,7 @@ pub(super) async fn watch(
             let id = request.part(MessagePart::Id).unwrap_or("null");
             Ok(RequestOutcome::Answer(Message::error(id, &error)))
         }
-        Err(WatchRefusal::Full) => {
-            Err(CallError::TooManyWatched { max: defaults::SUBSCRIPTIONS_MAX })
-        }
+        Err(WatchRefusal::Full) => Err(CallError::TooManyWatched(defaults::SUBSCRIPTIONS_MAX)),
     }
 }
 

@@ -27,51 +27,45 @@ impl CallError {
             Self::Unqualified { .. } => "TOOL_NOT_FOUND",
             Self::UnknownServer { .. } => "SERVER_NOT_FOUND",
             Self::MissingParameter { .. } => "MISSING_PARAMETER",
-            Self::UnknownResource { .. } => "RESOURCE_NOT_FOUND",
-            Self::UnknownCursor { .. } => "INVALID_CURSOR",
+            Self::UnknownResource(_) => "RESOURCE_NOT_FOUND",
+            Self::UnknownCursor(_) => "INVALID_CURSOR",
             Self::NoList { .. } => "LIST_UNUSABLE",
-            Self::TooManyWatched { .. } => "TOO_MANY_SUBSCRIPTIONS",
-            Self::UnknownLevel { .. } => "INVALID_LEVEL",
+            Self::TooManyWatched(_) => "TOO_MANY_SUBSCRIPTIONS",
+            Self::UnknownLevel(_) => "INVALID_LEVEL",
             Self::UnknownMethod { .. } => "METHOD_NOT_FOUND",
-            Self::NoSession { .. } => "SESSION_REQUIRED",
-            Self::Untranslatable { source: TranslationError::NoCounterpart { .. }, .. } => {
+            Self::NoSession(_) => "SESSION_REQUIRED",
+            Self::Untranslatable(_, TranslationError::NoCounterpart(..)) => {
                 "NOT_IN_SERVERS_VERSION"
             }
-            Self::Untranslatable {
-                source: TranslationError::UnknownState | TranslationError::OtherRequest,
-                ..
-            } => "UNKNOWN_STATE",
-            Self::Unanswered {
-                source:
-                    InputRefusal::Refused { .. }
-                    | InputRefusal::Undeclared { .. }
-                    | InputRefusal::UrlNotDeclared,
-                ..
+            Self::Untranslatable(
+                _,
+                TranslationError::UnknownState | TranslationError::OtherRequest,
+            ) => "UNKNOWN_STATE",
+            Self::Unanswered(
+                _,
+                InputRefusal::Refused(_)
+                | InputRefusal::Undeclared(_)
+                | InputRefusal::UrlNotDeclared,
+            )
+            | Self::Untranslatable(_, TranslationError::TaskRequired) => "CAPABILITY_REQUIRED",
+            Self::Unanswered(_, InputRefusal::NotAllowed(_)) => "QUESTION_OUT_OF_PLACE",
+            Self::Unanswered(_, InputRefusal::Error { .. }) => "CLIENT_REFUSED",
+            Self::Unanswered(_, InputRefusal::Gone(_)) => "CLIENT_GONE",
+            Self::Unanswered(_, InputRefusal::TooManyRounds(_) | InputRefusal::TooManyHeld) => {
+                "TOO_MANY_QUESTIONS"
             }
-            | Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
-                "CAPABILITY_REQUIRED"
-            }
-            Self::Unanswered { source: InputRefusal::NotAllowed { .. }, .. } => {
-                "QUESTION_OUT_OF_PLACE"
-            }
-            Self::Unanswered { source: InputRefusal::Error { .. }, .. } => "CLIENT_REFUSED",
-            Self::Unanswered { source: InputRefusal::Gone { .. }, .. } => "CLIENT_GONE",
-            Self::Unanswered {
-                source: InputRefusal::TooManyRounds { .. } | InputRefusal::TooManyHeld,
-                ..
-            } => "TOO_MANY_QUESTIONS",
-            Self::Overloaded { source } | Self::NotComputed { source, .. } => match source {
+            Self::Overloaded(source) | Self::NotComputed(_, source) => match source {
                 ComputeError::Full => "SERVICE_BUSY",
                 ComputeError::Panicked => "INTERNAL_ERROR",
             },
-            Self::Tripped { .. } => "SERVER_TRIPPED",
-            Self::NotConnected { error: SlotError::Closing(_), .. } => "SERVER_CLOSED",
-            Self::NotConnected { error: SlotError::Busy { .. }, .. } => "SERVER_BUSY",
-            Self::NotConnected { error: SlotError::Exhausted { .. }, .. } => "POOL_EXHAUSTED",
-            Self::NotConnected { error: SlotError::SessionRequired(_), .. } => "SESSION_REQUIRED",
-            Self::NotConnected { error: SlotError::SessionEnded(_), .. } => "SESSION_ENDED",
-            Self::NotConnected { error: SlotError::Dial { error, .. }, .. } => error.code(),
-            Self::Failed { source, .. } => source.code(),
+            Self::Tripped(..) => "SERVER_TRIPPED",
+            Self::NotConnected(_, SlotError::Closing(_)) => "SERVER_CLOSED",
+            Self::NotConnected(_, SlotError::Busy(..)) => "SERVER_BUSY",
+            Self::NotConnected(_, SlotError::Exhausted { .. }) => "POOL_EXHAUSTED",
+            Self::NotConnected(_, SlotError::SessionRequired(_)) => "SESSION_REQUIRED",
+            Self::NotConnected(_, SlotError::SessionEnded(_)) => "SESSION_ENDED",
+            Self::NotConnected(_, SlotError::Dial { error, .. }) => error.code(),
+            Self::Failed(_, source) => source.code(),
         }
     }
 
@@ -88,21 +82,21 @@ impl CallError {
             Self::MissingParameter { parameter, .. } => {
                 return format!("Add `params.{parameter}`.");
             }
-            Self::UnknownResource { .. } => "See `resources/list`.",
-            Self::UnknownCursor { .. } => "Request the list without a cursor: it may have changed.",
+            Self::UnknownResource(_) => "See `resources/list`.",
+            Self::UnknownCursor(_) => "Request the list without a cursor: it may have changed.",
             Self::NoList { server, .. } => {
                 return format!(
                     "Request the list again. If this persists, run `metamcp doctor --server {server}`."
                 );
             }
-            Self::TooManyWatched { .. } => "Unsubscribe from a resource first.",
-            Self::UnknownLevel { .. } => {
+            Self::TooManyWatched(_) => "Unsubscribe from a resource first.",
+            Self::UnknownLevel(_) => {
                 let names = LoggingLevel::ALL.map(LoggingLevel::name).join(", ");
                 return format!("Use one of {names}.");
             }
             Self::UnknownMethod { hint, .. } => hint,
-            Self::Untranslatable { source, .. } => match source {
-                TranslationError::NoCounterpart { .. } => {
+            Self::Untranslatable(_, source) => match source {
+                TranslationError::NoCounterpart(..) => {
                     "Use a server, or a client, of the other protocol version."
                 }
                 TranslationError::UnknownState | TranslationError::OtherRequest => {
@@ -114,44 +108,44 @@ impl CallError {
                     );
                 }
             },
-            Self::Unanswered { source, .. } => match source {
-                InputRefusal::Refused { .. } => {
+            Self::Unanswered(_, source) => match source {
+                InputRefusal::Refused(_) => {
                     "Declare the capability in `initialize`, send the session id, and accept `text/event-stream`."
                 }
-                InputRefusal::Undeclared { capability } => {
+                InputRefusal::Undeclared(capability) => {
                     return format!("Declare the capability `{capability}` with the request.");
                 }
                 InputRefusal::UrlNotDeclared => {
                     "Declare the capability `elicitation.url` with the request."
                 }
-                InputRefusal::NotAllowed { .. } => {
+                InputRefusal::NotAllowed(_) => {
                     "Report this to the authors of the server: it violates the protocol."
                 }
                 InputRefusal::TooManyHeld => "Call again when fewer calls wait for answers.",
                 InputRefusal::Error { .. }
-                | InputRefusal::Gone { .. }
-                | InputRefusal::TooManyRounds { .. } => {
+                | InputRefusal::Gone(_)
+                | InputRefusal::TooManyRounds(_) => {
                     "Call again, and answer the questions of the server."
                 }
             },
-            Self::NotComputed { source: ComputeError::Full, .. } => {
+            Self::NotComputed(_, ComputeError::Full) => {
                 "The server has executed the call: repeat it only if that does no harm. Request a smaller answer, or wait until fewer calls run."
             }
-            Self::Overloaded { source: ComputeError::Full } => "Try again when fewer requests run.",
-            Self::Overloaded { source: ComputeError::Panicked }
-            | Self::NotComputed { source: ComputeError::Panicked, .. } => {
+            Self::Overloaded(ComputeError::Full) => "Try again when fewer requests run.",
+            Self::Overloaded(ComputeError::Panicked)
+            | Self::NotComputed(_, ComputeError::Panicked) => {
                 "This is a bug in metamcp: report it with its log."
             }
-            Self::Tripped { .. } => {
+            Self::Tripped(..) => {
                 "Call again after that time. `metamcp status` shows the last error of the server."
             }
-            Self::NoSession { .. } => {
+            Self::NoSession(_) => {
                 "Send the `Mcp-Session-Id` header from the answer to `initialize`."
             }
-            Self::NotConnected { error, .. } => match error {
+            Self::NotConnected(_, error) => match error {
                 SlotError::Dial { error, .. } => return error.hint().into_owned(),
                 SlotError::Closing(_) => "List the tools again, then repeat the call.",
-                SlotError::Busy { .. } => {
+                SlotError::Busy(..) => {
                     "Call again later, or raise `max_connections` of this server."
                 }
                 SlotError::Exhausted { .. } => {
@@ -162,7 +156,7 @@ impl CallError {
                 }
                 SlotError::SessionEnded(_) => "Open another session with `initialize`.",
             },
-            Self::Failed { source, .. } => return source.hint().into_owned(),
+            Self::Failed(_, source) => return source.hint().into_owned(),
         };
         hint.to_owned()
     }
@@ -171,8 +165,8 @@ impl CallError {
     /// [`defaults::QUOTE_BYTES_MAX`].
     fn last_lines(&self) -> Vec<&str> {
         let lines = match self {
-            Self::NotConnected { error: SlotError::Dial { error, .. }, .. } => error.last_lines(),
-            Self::Failed { source, .. } => source.last_lines(),
+            Self::NotConnected(_, SlotError::Dial { error, .. }) => error.last_lines(),
+            Self::Failed(_, source) => source.last_lines(),
             _ => &[],
         };
         lines.iter().map(|line| redact::cut(line, defaults::QUOTE_BYTES_MAX)).collect()
@@ -184,45 +178,33 @@ impl CallError {
             Self::Unqualified { .. }
             | Self::UnknownServer { .. }
             | Self::MissingParameter { .. }
-            | Self::TooManyWatched { .. }
-            | Self::UnknownLevel { .. }
-            | Self::Untranslatable {
-                source: TranslationError::UnknownState | TranslationError::OtherRequest,
-                ..
-            }
-            | Self::Unanswered { source: InputRefusal::Refused { .. }, .. }
-            | Self::UnknownCursor { .. } => INVALID_PARAMS,
-            Self::Unanswered {
-                source: InputRefusal::UrlNotDeclared | InputRefusal::Undeclared { .. },
-                ..
-            }
-            | Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
-                CAPABILITY_REQUIRED
-            }
-            Self::UnknownResource { .. } => RESOURCE_NOT_FOUND,
+            | Self::TooManyWatched(_)
+            | Self::UnknownLevel(_)
+            | Self::Untranslatable(
+                _,
+                TranslationError::UnknownState | TranslationError::OtherRequest,
+            )
+            | Self::Unanswered(_, InputRefusal::Refused(_))
+            | Self::UnknownCursor(_) => INVALID_PARAMS,
+            Self::Unanswered(_, InputRefusal::UrlNotDeclared | InputRefusal::Undeclared(_))
+            | Self::Untranslatable(_, TranslationError::TaskRequired) => CAPABILITY_REQUIRED,
+            Self::UnknownResource(_) => RESOURCE_NOT_FOUND,
             Self::UnknownMethod { .. }
-            | Self::Untranslatable { source: TranslationError::NoCounterpart { .. }, .. } => {
-                METHOD_NOT_FOUND
+            | Self::Untranslatable(_, TranslationError::NoCounterpart(..)) => METHOD_NOT_FOUND,
+            Self::NoSession(_) | Self::Failed(_, RequestFailure::TooDeep) => INVALID_REQUEST,
+            Self::Failed(_, RequestFailure::Timeout(_) | RequestFailure::ConnectTimeout(_)) => {
+                REQUEST_TIMEOUT
             }
-            Self::NoSession { .. } | Self::Failed { source: RequestFailure::TooDeep, .. } => {
-                INVALID_REQUEST
-            }
-            Self::Failed {
-                source: RequestFailure::Timeout { .. } | RequestFailure::ConnectTimeout { .. },
-                ..
-            } => REQUEST_TIMEOUT,
-            Self::NotConnected { error: SlotError::Dial { error, .. }, .. }
-                if error.code() == "TIMEOUT" =>
-            {
+            Self::NotConnected(_, SlotError::Dial { error, .. }) if error.code() == "TIMEOUT" => {
                 REQUEST_TIMEOUT
             }
             Self::NoList { .. }
-            | Self::Unanswered { .. }
-            | Self::Overloaded { .. }
-            | Self::NotComputed { .. }
-            | Self::Tripped { .. }
-            | Self::NotConnected { .. }
-            | Self::Failed { .. } => INTERNAL_ERROR,
+            | Self::Unanswered(..)
+            | Self::Overloaded(_)
+            | Self::NotComputed(..)
+            | Self::Tripped(..)
+            | Self::NotConnected(..)
+            | Self::Failed(..) => INTERNAL_ERROR,
         }
     }
 
@@ -234,17 +216,11 @@ impl CallError {
             return code;
         }
         match self {
-            Self::Tripped { .. } => SERVER_PAUSED,
-            Self::Overloaded { .. }
-            | Self::NotConnected {
-                error: SlotError::Busy { .. } | SlotError::Exhausted { .. },
-                ..
-            }
-            | Self::Failed {
-                source: RequestFailure::Saturated | RequestFailure::NoMemory(_),
-                ..
-            } => NO_ROOM,
-            Self::NotConnected { .. } | Self::Failed { .. } => SERVER_FAILED,
+            Self::Tripped(..) => SERVER_PAUSED,
+            Self::Overloaded(_)
+            | Self::NotConnected(_, SlotError::Busy(..) | SlotError::Exhausted { .. })
+            | Self::Failed(_, RequestFailure::Saturated | RequestFailure::NoMemory(_)) => NO_ROOM,
+            Self::NotConnected(..) | Self::Failed(..) => SERVER_FAILED,
             _ => code,
         }
     }
@@ -255,9 +231,7 @@ impl CallError {
         let mut error = self.to_rpc();
         error.code = self.operator_code();
         match self {
-            Self::NotConnected {
-                error: SlotError::Dial { .. } | SlotError::Closing(_), ..
-            } => {
+            Self::NotConnected(_, SlotError::Dial { .. } | SlotError::Closing(_)) => {
                 error.context["reason"] = json!(error.name);
                 error.name = "SERVER_NOT_CONNECTED";
             }
@@ -279,34 +253,34 @@ impl CallError {
             Self::MissingParameter { method, parameter } => {
                 json!({ "method": method, "parameter": parameter })
             }
-            Self::UnknownResource { uri } => json!({ "uri": uri }),
-            Self::UnknownCursor { cursor } => json!({ "cursor": cursor }),
+            Self::UnknownResource(uri) => json!({ "uri": uri }),
+            Self::UnknownCursor(cursor) => json!({ "cursor": cursor }),
             Self::NoList { server, method, .. } => json!({ "server": server, "method": method }),
-            Self::TooManyWatched { max } => json!({ "max": max }),
-            Self::UnknownLevel { level } => json!({ "level": level }),
-            Self::Overloaded { .. } => json!({}),
-            Self::UnknownMethod { method, .. } | Self::NoSession { method } => {
+            Self::TooManyWatched(max) => json!({ "max": max }),
+            Self::UnknownLevel(level) => json!({ "level": level }),
+            Self::Overloaded(_) => json!({}),
+            Self::UnknownMethod { method, .. } | Self::NoSession(method) => {
                 json!({ "method": method })
             }
-            Self::NotConnected { server, error: SlotError::Exhausted { holders, .. } } => {
+            Self::NotConnected(server, SlotError::Exhausted { holders, .. }) => {
                 json!({ "server": server, "holders": holders })
             }
-            Self::Untranslatable { server, .. }
-            | Self::Unanswered { server, .. }
-            | Self::NotComputed { server, .. } => {
+            Self::Untranslatable(server, _)
+            | Self::Unanswered(server, _)
+            | Self::NotComputed(server, _) => {
                 json!({ "server": server })
             }
-            Self::Tripped { server, retry_in } => {
+            Self::Tripped(server, retry_in) => {
                 let retry_after_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);
                 // The second name is that of version 0.1. The next version removes it.
                 json!({ "server": server, "retryAfterMs": retry_after_ms, "retry_in_ms": retry_after_ms })
             }
-            Self::Failed { server, source: RequestFailure::NoMemory(exhausted) } => {
+            Self::Failed(server, RequestFailure::NoMemory(exhausted)) => {
                 let mut context = exhausted.context();
                 context["server"] = json!(server);
                 context
             }
-            Self::NotConnected { server, .. } | Self::Failed { server, .. } => {
+            Self::NotConnected(server, _) | Self::Failed(server, _) => {
                 match self.last_lines().as_slice() {
                     [] => json!({ "server": server }),
                     lines => json!({ "server": server, "stderr": lines }),
@@ -317,13 +291,13 @@ impl CallError {
             .suggest(self.hint())
             .context(context);
         let required = match self {
-            Self::Unanswered { source: InputRefusal::UrlNotDeclared, .. } => {
+            Self::Unanswered(_, InputRefusal::UrlNotDeclared) => {
                 json!({ "elicitation": { "url": {} } })
             }
-            Self::Unanswered { source: InputRefusal::Undeclared { capability }, .. } => {
+            Self::Unanswered(_, InputRefusal::Undeclared(capability)) => {
                 json!({ *capability: {} })
             }
-            Self::Untranslatable { source: TranslationError::TaskRequired, .. } => {
+            Self::Untranslatable(_, TranslationError::TaskRequired) => {
                 json!({ "extensions": { TASKS: {} } })
             }
             _ => return error,
@@ -342,8 +316,8 @@ mod tests {
     #[test]
     fn the_error_names_the_capability_that_the_client_must_declare() {
         let server = ServerName::new("git").expect("a name");
-        let source = InputRefusal::Undeclared { capability: "sampling" };
-        let rendered = CallError::Unanswered { server, source }.to_rpc().render(Some("1"));
+        let source = InputRefusal::Undeclared("sampling");
+        let rendered = CallError::Unanswered(server, source).to_rpc().render(Some("1"));
         let rendered: serde_json::Value = serde_json::from_slice(&rendered).expect("JSON");
         assert_eq!(rendered["error"]["code"], CAPABILITY_REQUIRED);
         let required = &rendered["error"]["data"]["requiredCapabilities"];
@@ -353,7 +327,7 @@ mod tests {
     #[test]
     fn the_error_of_an_open_breaker_states_the_time_until_the_next_attempt() {
         let server = ServerName::new("git").expect("a name");
-        let error = CallError::Tripped { server, retry_in: Duration::from_millis(12_300) };
+        let error = CallError::Tripped(server, Duration::from_millis(12_300));
         let rendered = error.to_rpc().render(Some("1"));
         let rendered: serde_json::Value = serde_json::from_slice(&rendered).expect("JSON");
         assert_eq!(
@@ -368,18 +342,18 @@ mod tests {
     fn operators_get_different_codes_for_a_pause_a_lack_of_room_and_a_failure() {
         let server = || ServerName::new("git").expect("a name");
         let code = |error: CallError| (error.to_rpc().code, error.to_operator().code);
-        let tripped = CallError::Tripped { server: server(), retry_in: Duration::from_secs(1) };
+        let tripped = CallError::Tripped(server(), Duration::from_secs(1));
         assert_eq!(code(tripped), (INTERNAL_ERROR, SERVER_PAUSED));
-        let failed = |source| CallError::Failed { server: server(), source };
+        let failed = |source| CallError::Failed(server(), source);
         assert_eq!(code(failed(RequestFailure::Saturated)), (INTERNAL_ERROR, NO_ROOM));
         assert_eq!(code(failed(RequestFailure::Unresponsive)), (INTERNAL_ERROR, SERVER_FAILED));
-        let busy = SlotError::Busy { server: server(), max: 1 };
-        let busy = CallError::NotConnected { server: server(), error: busy };
+        let busy = SlotError::Busy(server(), 1);
+        let busy = CallError::NotConnected(server(), busy);
         assert_eq!(code(busy), (INTERNAL_ERROR, NO_ROOM));
         let closing = SlotError::Closing(server());
-        let closing = CallError::NotConnected { server: server(), error: closing };
+        let closing = CallError::NotConnected(server(), closing);
         assert_eq!(code(closing), (INTERNAL_ERROR, SERVER_FAILED));
-        let late = failed(RequestFailure::Timeout { after: Duration::from_secs(1) });
+        let late = failed(RequestFailure::Timeout(Duration::from_secs(1)));
         assert_eq!(code(late), (REQUEST_TIMEOUT, REQUEST_TIMEOUT), "it has a code of its own");
     }
 }

@@ -125,7 +125,7 @@ impl ConnectError {
                 RequestFailure::HungUp { .. } => {
                     "Run its command in a shell: it must keep its pipes open and stay in the foreground."
                 }
-                RequestFailure::Timeout { .. } => {
+                RequestFailure::Timeout(_) => {
                     "Check that the server speaks MCP, or give it more time to start with `start_timeout`."
                 }
                 _ => return source.hint(),
@@ -159,7 +159,7 @@ impl ConnectError {
 
     /// Returns whether the server used all its time and did not answer.
     pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::Handshake { source: RequestFailure::Timeout { .. }, .. })
+        matches!(self, Self::Handshake { source: RequestFailure::Timeout(_), .. })
     }
 
     /// Returns whether another attempt right after this one may succeed. It is `false` if an
@@ -190,7 +190,7 @@ impl ConnectError {
             Self::Handshake { source, .. } => match source {
                 // A proxy that accepts before its server is ready closes the connection.
                 RequestFailure::Connect(_) | RequestFailure::BrokenOff(_) => true,
-                RequestFailure::Status { status, .. } => {
+                RequestFailure::Status(status, _) => {
                     matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
                 }
                 _ => false,
@@ -206,8 +206,8 @@ impl ConnectError {
             Self::Refused { .. } | Self::Profile { .. } => true,
             Self::Handshake { source, .. } => matches!(
                 source,
-                RequestFailure::Status { .. }
-                    | RequestFailure::Timeout { .. }
+                RequestFailure::Status(..)
+                    | RequestFailure::Timeout(_)
                     | RequestFailure::BrokenOff(_)
             ),
             _ => false,
@@ -219,7 +219,7 @@ impl ConnectError {
     /// Source: MCP 2025-03-26, "Backwards compatibility": any 4xx. Statuses that would refuse a GET
     /// too are excluded.
     pub(super) fn may_be_legacy(&self) -> bool {
-        let Self::Handshake { source: RequestFailure::Status { status, .. }, .. } = self else {
+        let Self::Handshake { source: RequestFailure::Status(status, _), .. } = self else {
             return false;
         };
         status.is_client_error()
@@ -255,7 +255,7 @@ mod tests {
 
     fn status(code: u16) -> ConnectError {
         let status = StatusCode::from_u16(code).expect("a status");
-        handshake(RequestFailure::Status { status, body: "".into() })
+        handshake(RequestFailure::Status(status, "".into()))
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
             (status(401), Fault::Auth, false),
             (status(503), Fault::Http, true),
             (handshake(RequestFailure::Connect("refused".into())), Fault::Offline, true),
-            (handshake(RequestFailure::Timeout { after: Duration::ZERO }), Fault::Offline, false),
+            (handshake(RequestFailure::Timeout(Duration::ZERO)), Fault::Offline, false),
             (handshake(RequestFailure::Closed), Fault::Cancelled, false),
         ] {
             assert_eq!((error.fault(), error.is_transient()), (fault, is_transient), "{error:?}");

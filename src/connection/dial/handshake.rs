@@ -107,7 +107,7 @@ impl Handshake<'_> {
                 return Err(error(self.failed(method::DISCOVER, failure)));
             }
             Err(_) if self.time_left().is_zero() => {
-                let failure = RequestFailure::Timeout { after: self.timeout };
+                let failure = RequestFailure::Timeout(self.timeout);
                 return Err(self.failed(method::DISCOVER, failure).into());
             }
             Err(_) => {
@@ -211,7 +211,7 @@ impl Handshake<'_> {
 
     /// Requests a new connection to a server of both eras that has accepted both requests.
     fn reopen_for_probe(&self) -> Result<EraFinding, HandshakeFailure> {
-        let late = RequestFailure::Timeout { after: defaults::PROBE_TIMEOUT };
+        let late = RequestFailure::Timeout(defaults::PROBE_TIMEOUT);
         Err(HandshakeFailure::Reopen(OpeningOrder::Discover, self.failed(method::DISCOVER, late)))
     }
 
@@ -291,7 +291,7 @@ impl Handshake<'_> {
     fn failed(&self, request: &'static str, failure: RequestFailure) -> ConnectError {
         let source = match failure {
             // The server had the whole time, not only the rest that was left for this request.
-            RequestFailure::Timeout { .. } => RequestFailure::Timeout { after: self.timeout },
+            RequestFailure::Timeout(_) => RequestFailure::Timeout(self.timeout),
             other => other,
         };
         ConnectError::Handshake { server: self.connection.server().clone(), request, source }
@@ -327,7 +327,7 @@ pub(in super::super) fn discovery() -> Message {
 /// upstream that is absent or denies access would respond to another method in the same way.
 fn is_no_answer(failure: &RequestFailure) -> bool {
     match failure {
-        RequestFailure::Status { status, .. } => !matches!(
+        RequestFailure::Status(status, _) => !matches!(
             *status,
             StatusCode::BAD_GATEWAY
                 | StatusCode::SERVICE_UNAVAILABLE
@@ -335,7 +335,7 @@ fn is_no_answer(failure: &RequestFailure) -> bool {
                 | StatusCode::TOO_MANY_REQUESTS
         ),
         RequestFailure::BrokenOff(_)
-        | RequestFailure::Oversized { .. }
+        | RequestFailure::Oversized(_)
         | RequestFailure::AnswerTooDeep => true,
         _ => false,
     }

@@ -168,7 +168,7 @@ impl HttpUpstream {
         finish(answer.into_body()).await;
         match status.is_success() {
             true => Ok(()),
-            false => Err(RequestFailure::Status { status, body: "".into() }),
+            false => Err(RequestFailure::Status(status, "".into())),
         }
     }
 
@@ -255,7 +255,7 @@ pub(super) async fn read_whole(
         http_body::read_whole(body, length_max, MemoryPressurePolicy::Wait { account, holds });
     read.await.map_err(|error| match error {
         BodyReadError::NoMemory(exhausted) => RequestFailure::NoMemory(exhausted),
-        BodyReadError::TooLong => RequestFailure::Oversized { length: length_max },
+        BodyReadError::TooLong => RequestFailure::Oversized(length_max),
         BodyReadError::Broken(error) => RequestFailure::BrokenOff(chain(&error).into()),
     })
 }
@@ -303,7 +303,7 @@ pub(super) fn no_message(
 ) -> RequestFailure {
     let text = beginning(body);
     let body = if text.contains("session") { String::new() } else { connection.quote(&text) };
-    RequestFailure::Status { status, body: body.into() }
+    RequestFailure::Status(status, body.into())
 }
 
 /// Returns the part of an error page that is read.

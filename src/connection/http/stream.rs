@@ -134,7 +134,7 @@ pub(super) async fn read_answer(
         }
         // Known before the event has ended, which may never happen.
         if let Some(length) = events.parser.skipped() {
-            return Err(RequestFailure::Oversized { length });
+            return Err(RequestFailure::Oversized(length));
         }
         tokio::select! {
             biased;

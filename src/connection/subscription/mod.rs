@@ -90,7 +90,7 @@ impl Connection {
             settled = time::timeout(after, settled) => match settled {
                 Ok(Ok(outcome)) => Ok(outcome.refused.clone()),
                 Ok(Err(_)) => Err(RequestFailure::Gone),
-                Err(_) => Err(RequestFailure::Timeout { after }),
+                Err(_) => Err(RequestFailure::Timeout(after)),
             },
         }
     }

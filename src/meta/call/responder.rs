@@ -95,7 +95,7 @@ fn end_of(result: Option<&ObjectMembers<'_>>) -> Option<ProgressReport> {
 pub(in crate::meta) fn call_failure(error: &CallError, item: &ListItem) -> ErrorObject {
     let object = ErrorObject::from(error);
     match error {
-        CallError::Failed { source, .. } if !source.is_unexecuted() => {
+        CallError::Failed(_, source) if !source.is_unexecuted() => {
             object.with_warnings(&warnings(item.json()))
         }
         _ => object,
@@ -106,10 +106,8 @@ pub(in crate::meta) fn call_failure(error: &CallError, item: &ListItem) -> Error
 pub(in crate::meta) fn is_client_fault(error: &CallError) -> bool {
     matches!(
         error,
-        CallError::Unanswered {
-            source: InputRefusal::UrlNotDeclared | InputRefusal::Undeclared { .. },
-            ..
-        } | CallError::Untranslatable { source: TranslationError::TaskRequired, .. }
+        CallError::Unanswered(_, InputRefusal::UrlNotDeclared | InputRefusal::Undeclared(_))
+            | CallError::Untranslatable(_, TranslationError::TaskRequired)
     )
 }
 

@@ -121,7 +121,7 @@ impl Supervisor {
         let server = self.name().clone();
         let (pool, own) = (&self.context.admission, &self.context.server_admission);
         Some(match (waits_for, own) {
-            (PermitSource::Server, Some(own)) => SlotError::Busy { server, max: own.size() },
+            (PermitSource::Server, Some(own)) => SlotError::Busy(server, own.size()),
             (PermitSource::Server | PermitSource::Pool, _) => {
                 SlotError::Exhausted { server, size: pool.size(), holders: pool.holders() }
             }

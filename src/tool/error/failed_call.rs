@@ -32,31 +32,29 @@ impl FailureKind {
             CallError::MissingParameter { .. } => {
                 Self::lasting(ValidationInput, "missing_parameter")
             }
-            CallError::UnknownResource { .. } => {
-                Self::lasting(ValidationInput, "resource_not_found")
-            }
-            CallError::UnknownCursor { .. } => Self::lasting(ValidationInput, "invalid_cursor"),
-            CallError::UnknownLevel { .. } => Self::lasting(ValidationInput, "invalid_level"),
+            CallError::UnknownResource(_) => Self::lasting(ValidationInput, "resource_not_found"),
+            CallError::UnknownCursor(_) => Self::lasting(ValidationInput, "invalid_cursor"),
+            CallError::UnknownLevel(_) => Self::lasting(ValidationInput, "invalid_level"),
             CallError::UnknownMethod { .. } => Self::lasting(ExecutionFailed, "method_not_found"),
-            CallError::NoSession { .. } => Self::lasting(ExecutionFailed, "session_required"),
-            CallError::TooManyWatched { .. } => {
+            CallError::NoSession(_) => Self::lasting(ExecutionFailed, "session_required"),
+            CallError::TooManyWatched(_) => {
                 Self::lasting(ExecutionFailed, "too_many_subscriptions")
             }
             CallError::NoList { .. } => Self::transient("list_unusable"),
-            CallError::Overloaded { .. } => Self::transient("service_busy"),
-            CallError::NotComputed { .. } => Self::lasting(ExecutionFailed, "answer_not_read"),
-            CallError::Tripped { .. } => Self::transient("circuit_open"),
-            CallError::NotConnected { error, .. } => match error {
+            CallError::Overloaded(_) => Self::transient("service_busy"),
+            CallError::NotComputed(..) => Self::lasting(ExecutionFailed, "answer_not_read"),
+            CallError::Tripped(..) => Self::transient("circuit_open"),
+            CallError::NotConnected(_, error) => match error {
                 SlotError::Exhausted { .. } => Self::transient("pool_exhausted"),
-                SlotError::Busy { .. } => Self::transient("server_busy"),
+                SlotError::Busy(..) => Self::transient("server_busy"),
                 SlotError::Closing(_) => Self::transient("server_closed"),
                 SlotError::SessionRequired(_) => Self::lasting(ExecutionFailed, "session_required"),
                 SlotError::SessionEnded(_) => Self::lasting(ExecutionFailed, "session_ended"),
                 late if late.is_timeout() => Self::lasting(Timeout, "server_not_connected"),
                 SlotError::Dial { .. } => Self::transient("server_not_connected"),
             },
-            CallError::Untranslatable { source, .. } => match source {
-                TranslationError::NoCounterpart { .. } => {
+            CallError::Untranslatable(_, source) => match source {
+                TranslationError::NoCounterpart(..) => {
                     Self::lasting(ExecutionFailed, "not_in_servers_version")
                 }
                 TranslationError::UnknownState | TranslationError::OtherRequest => {
@@ -66,17 +64,17 @@ impl FailureKind {
                     Self::lasting(ExecutionFailed, "capability_required")
                 }
             },
-            CallError::Unanswered { .. } => Self::lasting(ExecutionFailed, "question_unanswered"),
-            CallError::Failed { source, .. } => Self::of_failure(source),
+            CallError::Unanswered(..) => Self::lasting(ExecutionFailed, "question_unanswered"),
+            CallError::Failed(_, source) => Self::of_failure(source),
         }
     }
 
     fn of_failure(failure: &RequestFailure) -> Self {
         use ErrorCode::{ExecutionFailed, Timeout, ValidationInput};
         match failure {
-            RequestFailure::Timeout { .. } => Self::lasting(Timeout, "timeout"),
-            RequestFailure::ConnectTimeout { .. } => Self::lasting(Timeout, "server_not_connected"),
-            RequestFailure::Oversized { .. } => Self::lasting(ExecutionFailed, "answer_too_large"),
+            RequestFailure::Timeout(_) => Self::lasting(Timeout, "timeout"),
+            RequestFailure::ConnectTimeout(_) => Self::lasting(Timeout, "server_not_connected"),
+            RequestFailure::Oversized(_) => Self::lasting(ExecutionFailed, "answer_too_large"),
             RequestFailure::AnswerTooDeep => Self::lasting(ExecutionFailed, "answer_too_deep"),
             RequestFailure::TooDeep => Self::lasting(ValidationInput, "too_deep"),
             RequestFailure::Exited { .. } | RequestFailure::HungUp { .. } => {
@@ -88,7 +86,7 @@ impl FailureKind {
                 Self::transient("session_lost")
             }
             RequestFailure::Unresponsive => Self::transient("server_unresponsive"),
-            RequestFailure::Status { .. } => Self::transient("upstream_status"),
+            RequestFailure::Status(..) => Self::transient("upstream_status"),
             RequestFailure::BrokenOff(_) => Self::transient("answer_broken_off"),
             RequestFailure::ClientTooSlow => Self::transient("client_too_slow"),
             RequestFailure::NoMemory(_) => Self::transient("memory_exhausted"),

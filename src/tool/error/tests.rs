@@ -51,25 +51,15 @@ fn an_error_text_lists_each_wrong_field_on_its_own_line() {
 
 #[test]
 fn the_error_of_an_unanswered_call_has_its_reason_and_its_retryable_flag() {
-    let failed = |source| CallError::Failed { server: git(), source };
-    let tripped = CallError::Tripped { server: git(), retry_in: Duration::from_secs(9) };
+    let failed = |source| CallError::Failed(git(), source);
+    let tripped = CallError::Tripped(git(), Duration::from_secs(9));
     let unknown = CallError::UnknownServer { server: "gti".into(), similar: vec!["git".into()] };
     for (error, code, reason, retryable) in [
         (unknown, "no_backends", "server_not_found", false),
         (tripped, "execution_failed", "circuit_open", true),
-        (
-            failed(RequestFailure::Timeout { after: Duration::from_secs(60) }),
-            "timeout",
-            "timeout",
-            false,
-        ),
+        (failed(RequestFailure::Timeout(Duration::from_secs(60))), "timeout", "timeout", false),
         (failed(RequestFailure::Unresponsive), "execution_failed", "server_unresponsive", true),
-        (
-            failed(RequestFailure::Oversized { length: 1 }),
-            "execution_failed",
-            "answer_too_large",
-            false,
-        ),
+        (failed(RequestFailure::Oversized(1)), "execution_failed", "answer_too_large", false),
     ] {
         let object = ErrorObject::from(&error);
         let shown = result(&object)["structuredContent"]["error"].clone();
@@ -79,7 +69,7 @@ fn the_error_of_an_unanswered_call_has_its_reason_and_its_retryable_flag() {
         assert_eq!(shown["retryable"], retryable);
         assert!(object.message.ends_with(&error.hint()), "{}", object.message);
     }
-    let tripped = CallError::Tripped { server: git(), retry_in: Duration::from_secs(9) };
+    let tripped = CallError::Tripped(git(), Duration::from_secs(9));
     for name in ["retryAfterMs", "retry_after_ms"] {
         assert_eq!(ErrorObject::from(&tripped).details[name], 9000);
     }

@@ -98,7 +98,7 @@ impl OperatorView {
         work: impl FnOnce(&StopFlag) -> T + Send + 'static,
     ) -> Result<T, Box<RpcError>> {
         let computed = self.forwarder.compute(Holder::SERVICE, bytes, work).await;
-        computed.map_err(|source| to_rpc_error(&CallError::Overloaded { source }))
+        computed.map_err(|source| to_rpc_error(&CallError::Overloaded(source)))
     }
 
     /// Returns a list of all servers, or of `server`. Connects no server whose list is known.
