@@ -4,9 +4,9 @@
 //! The marker in that environment identifies its child. metamcp scans `/proc` when a child ends,
 //! and not while it runs.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, getpid};
 use tokio::{
     task,
     time::{self, Instant},
@@ -172,9 +172,47 @@ pub async fn terminate_orphans() {
     }
 }
 
+/// The number of scans, as processes may start others while they are killed. One that starts them
+/// faster than that is left to the service manager.
+const KILL_ROUNDS: usize = 10;
+
+/// Kills every descendant of this process, orphans included (see [`super::orphan_reaper`]). Blocks
+/// for some scans of `/proc`.
+pub fn kill_descendants() {
+    for _ in 0..KILL_ROUNDS {
+        let found = descendants(getpid(), &ProcessEntry::all().collect::<Vec<_>>());
+        if found.is_empty() {
+            return;
+        }
+        for held in found.into_iter().filter_map(ProcessEntry::pin) {
+            held.signal(Signal::KILL);
+        }
+    }
+}
+
+/// Returns the members of `all` that descend from `root`, at any depth.
+fn descendants(root: Pid, all: &[ProcessEntry]) -> Vec<ProcessEntry> {
+    let mut known = HashSet::from([root]);
+    loop {
+        let n_before = known.len();
+        let children = all
+            .iter()
+            .filter(|process| process.parent.is_some_and(|parent| known.contains(&parent)));
+        let children: Vec<Pid> = children.map(|process| process.pid).collect();
+        known.extend(children);
+        if known.len() == n_before {
+            known.remove(&root);
+            return all.iter().filter(|process| known.contains(&process.pid)).copied().collect();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::{
+        collections::BTreeMap,
+        process::{Command, Stdio},
+    };
 
     use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -227,5 +265,29 @@ mod tests {
         drop(pipes.stdin);
         child.terminate(cancelled_token()).await;
         assert!(!bare.runs() && !marked.runs());
+    }
+
+    #[test]
+    fn grandchildren_in_a_session_of_their_own_are_descendants() {
+        #[expect(clippy::disallowed_methods, reason = "the test reaps it")]
+        let mut child = Command::new("sh")
+            .args(["-c", "setsid sleep 600 & setsid sleep 600 & echo; wait"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut line = [0];
+        std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut line)
+            .expect("a line");
+        let pid = Pid::from_child(&child);
+
+        let found = descendants(pid, &ProcessEntry::all().collect::<Vec<_>>());
+
+        let n_found = found.len();
+        for held in found.into_iter().filter_map(ProcessEntry::pin) {
+            held.signal(Signal::KILL);
+        }
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+        assert_eq!(n_found, 2);
     }
 }

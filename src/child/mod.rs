@@ -15,19 +15,17 @@ pub mod orphan_reaper;
 pub mod process;
 pub mod process_ancestry;
 mod process_table;
-mod service_descendants;
 mod spawn_error;
 pub mod stderr;
 pub mod unit;
 mod unit_journal;
 
 pub use client_visible_stderr::ErrorOutput;
-pub use descendants::terminate_orphans;
+pub use descendants::{kill_descendants, terminate_orphans};
 pub use launcher::{
     HostLauncher, LaunchError, LaunchSite, LaunchedServer, Launcher, RunningServer, StdioServerKind,
 };
 pub use process::{Child, ChildExit, ChildProgram};
 pub use process_ancestry::{KnownClientProcess, ServerAncestry, ServerRelation};
-pub use service_descendants::kill_descendants;
 pub use spawn_error::{SpawnError, SpawnFault};
 pub use unit::UnitServer;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ControlRequest, MethodResult};
+use super::{ControlRequest, MethodResult, to_text};
 use crate::{
     protocol::{
         ObjectMembers,
@@ -11,6 +11,15 @@ use crate::{
     server_name::ServerName,
     view::operator::OperatorList,
 };
+
+/// Answers `servers/list`.
+pub(super) async fn servers(request: &ControlRequest<'_>) -> MethodResult {
+    let mut servers = request.service.parts.board.server_states();
+    if request.params.flag("memory")? {
+        request.service.parts.board.measure(&mut servers).await;
+    }
+    Ok(to_text(&servers))
+}
 
 /// Answers a request for a list with unchanged entries, each as the member `name`.
 pub(super) async fn list_result(

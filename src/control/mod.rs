@@ -26,6 +26,7 @@ use crate::{
     protocol::{
         Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
+        list_page::ListKind,
         ndjson::on_one_line,
         rpc_error::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR},
     },
@@ -39,7 +40,6 @@ use crate::{
 mod auth_status;
 mod completions;
 mod daemon;
-mod dispatch;
 mod http_rpc;
 mod listing;
 mod mcp_attach;
@@ -50,7 +50,6 @@ mod peer_credentials;
 mod prompts;
 mod resources;
 mod rpc_method;
-mod servers;
 pub mod socket_client;
 mod socket_server;
 mod tasks;
@@ -175,11 +174,43 @@ impl ControlService {
         tokio::select! {
             biased;
             // Boxed: most methods need far less room than the largest.
-            answer = Box::pin(dispatch::answer(&request)) => answer,
+            answer = Box::pin(dispatch(&request)) => answer,
             () = self.drain_deadline.cancelled() => {
                 Err(RpcError::stopping(method == ControlMethod::ToolsCall).into())
             }
         }
+    }
+}
+
+/// Answers a request with the handler of its method.
+async fn dispatch(request: &ControlRequest<'_>) -> MethodResult {
+    use ControlMethod as Method;
+    match request.params.method {
+        Method::ServersList => listing::servers(request).await,
+        Method::ToolsList => tools::list(request).await,
+        Method::ToolsInfo => tools::info(request).await,
+        Method::ToolsCall => tools::call(request).await,
+        Method::ToolsValidate => tools::validate(request).await,
+        Method::ToolsGrep => tools::grep(request).await,
+        Method::ToolsCallAsync => tasks::call(request).await,
+        Method::TasksList => tasks::list(request).await,
+        Method::TasksGet => tasks::get(request).await,
+        Method::TasksResult => tasks::result(request).await,
+        Method::TasksCancel => tasks::cancel(request).await,
+        Method::ToolsSearch => tools::search(request).await,
+        Method::ResourcesList => {
+            listing::list_result(request, ListKind::Resources, "resource").await
+        }
+        Method::ResourcesRead => resources::read(request).await,
+        Method::PromptsList => listing::list_result(request, ListKind::Prompts, "prompt").await,
+        Method::PromptsGet => prompts::get(request).await,
+        Method::CompletionsComplete => completions::complete(request).await,
+        Method::AuthStatus => auth_status::status(request).await,
+        Method::DaemonStatus => daemon::status(request).await,
+        // The connection of this request cannot be attached.
+        Method::McpAttach => Err(mcp_attach::refusal().into()),
+        Method::ConfigReload => daemon::reload(request).await,
+        Method::DaemonStop => daemon::stop(request).await,
     }
 }
 

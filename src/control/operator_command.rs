@@ -25,10 +25,7 @@ pub enum ControlCommand {
         reply: oneshot::Sender<Result<ServerDiff, ReloadError>>,
     },
     /// Stop, as with SIGTERM.
-    Stop {
-        /// Receives the confirmation that the service will stop.
-        reply: oneshot::Sender<()>,
-    },
+    Stop(oneshot::Sender<()>),
 }
 
 /// A configuration file that an operator named, as it was read.
@@ -133,7 +130,7 @@ pub(super) async fn reload(
 ///
 /// As [`reload`].
 pub(super) async fn stop(commands: &mpsc::Sender<ControlCommand>) -> Result<(), Box<RpcError>> {
-    send(commands, |reply| ControlCommand::Stop { reply }).await
+    send(commands, ControlCommand::Stop).await
 }
 
 async fn send<T>(

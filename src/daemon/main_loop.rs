@@ -17,6 +17,7 @@ use super::{
 use crate::{
     child::orphan_reaper,
     config::defaults,
+    control::ControlCommand,
     memory_budget,
     resident_memory::{self, ReturnSchedule},
     status::Activity,
@@ -43,7 +44,7 @@ impl Daemon {
                         line = self.status_line();
                     }
                 },
-                command = self.commands.next() => {
+                Some(command) = self.commands.recv() => {
                     if self.execute(command) {
                         return;
                     }
@@ -87,6 +88,20 @@ impl Daemon {
         }
     }
 
+    /// Executes a command, and returns whether it is the last one. Its sender may have gone.
+    fn execute(&mut self, command: ControlCommand) -> bool {
+        match command {
+            ControlCommand::Reload { from, reply } => {
+                let _gone = reply.send(self.reload(from));
+                false
+            }
+            ControlCommand::Stop(reply) => {
+                let _gone = reply.send(());
+                true
+            }
+        }
+    }
+
     /// Returns the time without use after which the service exits, if any.
     fn idle_exit(&self) -> Option<Duration> {
         let declared = self.forwarder.config().service.idle_exit;
@@ -113,7 +128,9 @@ impl Daemon {
             timeout + defaults::DRAIN_DEADLINE + defaults::SERVERS_END_TIMEOUT,
         );
         tracing::info!("stopping");
+        // The senders of queued commands learn that these are not executed.
         commands.close();
+        while commands.try_recv().is_ok() {}
         board.serving(false);
         stop.cancel();
         clients.close();

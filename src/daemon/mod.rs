@@ -46,7 +46,6 @@ use crate::{
 };
 
 mod catalog_upkeep;
-mod commands;
 pub mod control_socket;
 mod drain;
 mod idle_exit;
@@ -58,7 +57,6 @@ mod signals;
 pub mod start_error;
 
 use catalog_upkeep::CatalogUpkeep;
-use commands::CommandChannel;
 use drain::{close, drain};
 pub use listeners::Listeners;
 use signals::{SignalRequest, SignalStreams};
@@ -92,7 +90,8 @@ pub struct Daemon {
     liveness: Arc<Liveness>,
     listeners: Listeners,
     signals: SignalStreams,
-    commands: CommandChannel,
+    command_sender: mpsc::Sender<control::ControlCommand>,
+    commands: mpsc::Receiver<control::ControlCommand>,
     /// The control interface, once clients are served.
     control: Option<Arc<control::ControlService>>,
     /// Information for operators that is appended to the status line.
@@ -132,6 +131,7 @@ impl Daemon {
         let dialer = Dialer::new(credentials, tasks.clone(), sender);
         let pool = Arc::new(Pool::new(dialer, &config));
         let sessions = SessionRegistry::new(Arc::clone(&pool), signer, &config);
+        let (command_sender, commands) = mpsc::channel(defaults::CONTROL_COMMAND_QUEUE);
         let (sender, client_announcements) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
         let cache = DiskCache::declared(&config.catalog.cache);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
@@ -178,7 +178,8 @@ impl Daemon {
             liveness,
             listeners,
             signals,
-            commands: CommandChannel::new(),
+            command_sender,
+            commands,
             control: None,
             notice: None,
             is_launched: false,
@@ -320,7 +321,7 @@ impl Daemon {
             operators: Arc::clone(&self.operators),
             ingress: Arc::clone(&context),
             task_driver: Arc::clone(&self.tasks),
-            commands: self.commands.sender(),
+            commands: self.command_sender.clone(),
         };
         let (stop, deadline) = (stop.clone(), drain_deadline.clone());
         let service = control::ControlService::new(parts, stop, deadline, clients.clone());

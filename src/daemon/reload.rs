@@ -105,6 +105,7 @@ impl Daemon {
             liveness: _,
             listeners: _,
             signals: _,
+            command_sender: _,
             commands: _,
             control: _,
             notice: _,
