@@ -21,7 +21,7 @@ use tokio::time::{self, Instant};
 
 use super::{
     CallError, InputExchange, InputRefusal, InputStep,
-    connect_only::{self, RequestConnection},
+    connecting::{self, RequestConnection},
     era_adapter::{AdaptedAnswer, EraAdapter},
     retry::{self, FailureClass, RetryBudget, RetryKind},
 };
@@ -48,7 +48,7 @@ pub(super) struct Attempts {
     ends: Instant,
     stage: Stage,
     /// The breaker's pass, until the final outcome is reported: once, regardless of retries.
-    permit: Option<GatePass>,
+    pass: Option<GatePass>,
     /// No connection to the server had been lost when the request came.
     is_fresh: bool,
     pub(super) retries: RetryBudget,
@@ -93,7 +93,7 @@ impl Attempts {
             // One limit for the connection attempt, the request and its retries together.
             ends: Instant::now() + limits.total,
             stage: Stage::Over,
-            permit: None,
+            pass: None,
             is_fresh: false,
             retries: RetryBudget::default(),
             has_begun: false,
@@ -112,8 +112,8 @@ impl Attempts {
     fn enter(&mut self, limits: ConnectionLimits) {
         self.is_fresh = self.slot.n_lost() == 0;
         match self.slot.gate().admit(self.holder) {
-            Ok(permit) => {
-                self.permit = Some(permit);
+            Ok(pass) => {
+                self.pass = Some(pass);
                 self.stage = self.connecting(Duration::ZERO, limits);
             }
             Err(tripped) => self.stage = Stage::Tripped(tripped),
@@ -131,7 +131,7 @@ impl Attempts {
         let (slot, owner, holder) = (Arc::clone(&self.slot), self.owner.clone(), self.holder);
         Stage::Connecting(Box::pin(async move {
             time::sleep(pause).await;
-            connect_only::lease(&slot, holder, owner.as_ref(), limits).await
+            connecting::lease(&slot, holder, owner.as_ref(), limits).await
         }))
     }
 
@@ -219,8 +219,8 @@ impl Attempts {
         {
             self.slot.hints().learn(page, self.request.part(MessagePart::Cursor).is_none());
         }
-        if let Some(permit) = self.permit.take() {
-            permit.succeeded();
+        if let Some(pass) = self.pass.take() {
+            pass.succeeded();
         }
     }
 
@@ -277,7 +277,7 @@ impl Attempts {
             let name = self.slot.name();
             tracing::debug!(mcp_server = %name, "request continues on the reloaded server `{name}`");
             // The old server's outcome says nothing about the new one.
-            self.permit = None;
+            self.pass = None;
             self.slot = successor;
             self.enter(self.limits_left());
             return Ok(());
@@ -285,8 +285,8 @@ impl Attempts {
         let again = retry::decide(self.slot.declared().retry, class, self.is_fresh);
         let Some(stage) = again.and_then(|again| self.try_again(again)) else {
             let incident = error.incident(self.slot.attempts(), self.generation());
-            if let Some(permit) = self.permit.take() {
-                permit.failed(error.fault(), incident, &error);
+            if let Some(pass) = self.pass.take() {
+                pass.failed(error.fault(), incident, &error);
             }
             self.stage = Stage::Over;
             return Err(error);
@@ -373,7 +373,7 @@ impl Attempts {
 
     /// Cancels the request because the client does not want the answer. Nothing follows.
     pub(super) fn cancel(&mut self) {
-        self.permit = None;
+        self.pass = None;
         if let Stage::Running { call, .. } = self.take_stage() {
             call.cancel();
         }

@@ -22,14 +22,14 @@ use crate::{
 };
 
 mod attempts;
-mod connect_only;
+mod connecting;
 mod continuation;
 mod era_adapter;
 mod error;
 mod input_required;
 mod retry;
 
-pub use connect_only::{connect, connection};
+pub use connecting::{connect, connection};
 pub use continuation::{AttemptOutcome, CallContinuation, NextAction};
 pub use error::CallError;
 pub use input_required::InputRefusal;

@@ -116,7 +116,7 @@ impl Inbox {
     }
 
     /// Adds the answer, or the reason why there will be none. The first one counts.
-    pub(super) fn settle(&self, outcome: Result<Message, RequestFailure>) {
+    pub(super) fn finish(&self, outcome: Result<Message, RequestFailure>) {
         let mut state = self.state();
         if state.outcome.is_none() {
             state.outcome = Some(outcome);
@@ -235,8 +235,8 @@ mod tests {
         assert!(poll(&inbox).is_pending());
         inbox.push(notification(1)).expect("room");
         let answer = Message::parse(Message::response("1", "{}")).expect("a response");
-        inbox.settle(Ok(answer));
-        inbox.settle(Err(RequestFailure::Closed));
+        inbox.finish(Ok(answer));
+        inbox.finish(Err(RequestFailure::Closed));
         inbox.push(notification(1)).expect("dropped");
 
         assert!(matches!(poll(&inbox), Poll::Ready(Ok(CallEvent::Message(_)))));

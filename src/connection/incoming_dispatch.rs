@@ -23,7 +23,7 @@ use crate::{
     era::server_subscription,
     memory_budget,
     protocol::{
-        ByteChunks, Era, LoggingLevel, Message, MessageKind, ParseError, RpcError,
+        Era, LoggingLevel, Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
         list_page::ListKind,
         ndjson::OversizedLine,
@@ -115,7 +115,7 @@ impl Connection {
                         message.wrapped(|bytes| memory_budget::global().attributed(account, bytes))
                     }
                 };
-                waiter.inbox.settle(counted.map_err(RequestFailure::NoMemory));
+                waiter.inbox.finish(counted.map_err(RequestFailure::NoMemory));
             }
             // The client has gone, and its request was draining.
             SettledRequest::Drained(_) => {
@@ -333,7 +333,7 @@ impl Connection {
                     mcp_server = %server,
                     "metamcp abandons a request to server `{server}`: its client does not read"
                 );
-                inbox.settle(Err(RequestFailure::ClientTooSlow));
+                inbox.finish(Err(RequestFailure::ClientTooSlow));
                 self.cancel_request(id, true, true);
             }
         }
@@ -355,9 +355,4 @@ impl Connection {
         self.note_non_message("it is longer than a message may be", dropped.length);
         RequestFailure::Oversized(dropped.length)
     }
-}
-
-/// Returns a message of the server with the client's own `id` and progress `token`, JSON texts.
-pub fn with_client_ids(message: &Message, id: &str, token: &str) -> ByteChunks {
-    message.edit_in_pieces([(MessagePart::Id, id), (MessagePart::ProgressToken, token)])
 }

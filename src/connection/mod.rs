@@ -62,10 +62,10 @@ pub use connection_owner::{ConnectionOwner, SessionOwner};
 pub use dial::{ConnectError, Dialer, ReconnectWindow};
 pub use inbox::CallEvent;
 use inbox::Inbox;
-pub use incoming_dispatch::with_client_ids;
 use list_prefetch::WarmUp;
 pub use list_prefetch::repeatable_tools;
-use mux::{Mux, Queueable};
+pub use mux::with_client_ids;
+use mux::{Mux, Queueable, SettledRequest};
 pub use pending_request::PendingRequest;
 use pending_request::RequestOrigin;
 pub use request_failure::{RequestFailure, StdioPipe};
@@ -301,6 +301,54 @@ impl Connection {
     fn mux(&self) -> MutexGuard<'_, Mux<Waiter>> {
         // Held for single statements on plain data.
         self.mux.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the answer to request `id`, whose caller no longer waits.
+    fn note_drained(&self, id: u64) {
+        self.counters.heard.note_answer();
+        if let SettledRequest::Drained(_) = self.settle(Some(id)) {
+            self.counters.late.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the account that the answer to request `id` counts for, while a caller waits for it.
+    fn account_of(&self, id: u64) -> Option<Account> {
+        self.mux().waiter(id).map(|waiter| waiter.account)
+    }
+
+    /// Ends the wait for request `id`. If it was the last one, wakes the tasks that wait for that.
+    fn settle(&self, id: Option<u64>) -> SettledRequest<Waiter> {
+        let Some(id) = id else { return SettledRequest::Unknown };
+        let (settled, is_idle) = {
+            let mut mux = self.mux();
+            (mux.settle(id), mux.in_flight() == 0)
+        };
+        if is_idle {
+            self.idle.notify_waiters();
+        }
+        settled
+    }
+
+    /// Fails the request `id` alone, if a caller still waits for it.
+    fn fail(&self, id: u64, failure: RequestFailure) {
+        if let SettledRequest::Wanted(waiter) = self.settle(Some(id)) {
+            waiter.inbox.finish(Err(failure));
+        }
+    }
+
+    /// Returns whether a caller waits for the answer to request `id`.
+    fn is_waiting(&self, id: u64) -> bool {
+        self.mux().waiter(id).is_some()
+    }
+
+    /// Ends the wait for request `id` without an answer.
+    fn forget(&self, id: u64) {
+        let _no_waiter = self.settle(Some(id));
+    }
+
+    /// Returns whether the answer to request `id` is still to come, wanted or not.
+    fn is_open(&self, id: u64) -> bool {
+        self.mux().is_open(id)
     }
 }
 

@@ -11,14 +11,19 @@
 //!     └────▶ queued ────┘ draining ────────────────┘
 //! ```
 //!
-//! At the bound, requests are queued ([`Waitlist`]), and admitted in a fair order.
+//! At the bound, requests are queued ([`Waitlist`]), and admitted in a fair order. The ids in
+//! messages are rewritten here, too.
 
 use std::{
     collections::{HashMap, VecDeque},
     time::Duration,
 };
 
-use crate::{capacity_holder::Holder, fair_share::QueueTicket};
+use crate::{
+    capacity_holder::Holder,
+    fair_share::QueueTicket,
+    protocol::{ByteChunks, Message, jsonrpc::MessagePart, payloads::method},
+};
 
 mod waitlist;
 
@@ -283,6 +288,28 @@ impl<W: Queueable> Mux<W> {
     pub(super) fn admitted(&self) -> u64 {
         self.next - 1
     }
+}
+
+/// Returns `request` with the mux's `id`, which is also its progress token if it has one.
+pub(super) fn with_connection_id(request: &Message, id: u64) -> ByteChunks {
+    let id = id.to_string();
+    request.edit_in_pieces([(MessagePart::Id, &id), (MessagePart::ProgressToken, &id)])
+}
+
+/// Returns a message of the server with the client's own `id` and progress `token`, JSON texts.
+pub fn with_client_ids(message: &Message, id: &str, token: &str) -> ByteChunks {
+    message.edit_in_pieces([(MessagePart::Id, id), (MessagePart::ProgressToken, token)])
+}
+
+/// Returns an error that names no request as the answer to request `id`.
+pub(super) fn addressed_to(error: &Message, id: u64) -> Message {
+    error.with(MessagePart::Id, &id.to_string())
+}
+
+/// Returns the cancellation of request `id` for the server.
+pub(super) fn cancellation(id: u64) -> Message {
+    let params = format!(r#"{{"requestId":{id}}}"#);
+    Message::notification(method::CANCELLED, Some(&params))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::{sync::oneshot, time};
 
 use super::{
-    Connection, ConnectionLimits, Link, PendingRequest, RequestFailure, RequestOrigin, Waiter,
+    Connection, ConnectionLimits, Link, PendingRequest, RequestFailure, RequestOrigin, Waiter, mux,
 };
 use crate::{
     capacity_holder::Holder,
@@ -143,9 +143,7 @@ impl Connection {
         if !self.is_live() {
             return Err(RequestFailure::Gone);
         }
-        let id = id.to_string();
-        let own_ids = [(MessagePart::Id, id.as_str()), (MessagePart::ProgressToken, &id)];
-        let frame = request.edit_in_pieces(own_ids);
+        let frame = mux::with_connection_id(request, id);
         // A handshake cannot be cancelled.
         let is_cancellable =
             !matches!(request.method(), Some(method::INITIALIZE | method::DISCOVER));
@@ -283,9 +281,7 @@ impl Connection {
             self.idle.notify_waiters();
         }
         if was_sent {
-            let params = format!(r#"{{"requestId":{id}}}"#);
-            let cancellation = Message::notification(method::CANCELLED, Some(&params));
-            self.deliver_soon(cancellation.bytes().clone());
+            self.deliver_soon(mux::cancellation(id).bytes().clone());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A request that was sent to a server, until its answer.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -10,11 +10,9 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use super::{
-    CallEvent, Connection, ConnectionLimits, Inbox, Link, RequestFailure, SideMessage, Waiter,
-    http, mux::SettledRequest,
+    CallEvent, Connection, ConnectionLimits, Inbox, Link, RequestFailure, SideMessage, http,
 };
 use crate::{
-    capacity_holder::Account,
     config::defaults,
     protocol::{ByteChunks, Message, payloads::method},
 };
@@ -213,55 +211,5 @@ impl Drop for PendingRequest {
             let (connection, inbox) = (Arc::clone(&self.connection), Arc::clone(&self.inbox));
             link.drain(connection, self.id, posting, inbox, self.ends);
         }
-    }
-}
-
-impl Connection {
-    /// Records the answer to request `id`, whose caller no longer waits.
-    pub(super) fn note_drained(&self, id: u64) {
-        self.counters.heard.note_answer();
-        if let SettledRequest::Drained(_) = self.settle(Some(id)) {
-            self.counters.late.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns the account that the answer to request `id` counts for, while a caller waits for it.
-    pub(super) fn account_of(&self, id: u64) -> Option<Account> {
-        self.mux().waiter(id).map(|waiter| waiter.account)
-    }
-
-    /// Ends the wait for request `id`. If it was the last one, wakes the tasks that wait for that.
-    pub(super) fn settle(&self, id: Option<u64>) -> SettledRequest<Waiter> {
-        let Some(id) = id else { return SettledRequest::Unknown };
-        let (settled, is_idle) = {
-            let mut mux = self.mux();
-            (mux.settle(id), mux.in_flight() == 0)
-        };
-        if is_idle {
-            self.idle.notify_waiters();
-        }
-        settled
-    }
-
-    /// Fails the request `id` alone, if a caller still waits for it.
-    pub(super) fn fail(&self, id: u64, failure: RequestFailure) {
-        if let SettledRequest::Wanted(waiter) = self.settle(Some(id)) {
-            waiter.inbox.settle(Err(failure));
-        }
-    }
-
-    /// Returns whether a caller waits for the answer to request `id`.
-    pub(super) fn is_waiting(&self, id: u64) -> bool {
-        self.mux().waiter(id).is_some()
-    }
-
-    /// Ends the wait for request `id` without an answer.
-    pub(super) fn forget(&self, id: u64) {
-        let _no_waiter = self.settle(Some(id));
-    }
-
-    /// Returns whether the answer to request `id` is still to come, wanted or not.
-    pub(super) fn is_open(&self, id: u64) -> bool {
-        self.mux().is_open(id)
     }
 }

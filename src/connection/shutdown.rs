@@ -79,7 +79,7 @@ impl Connection {
         self.gone.cancel();
         let waiters = self.mux().drain();
         for waiter in waiters {
-            waiter.inbox.settle(Err(failure.clone()));
+            waiter.inbox.finish(Err(failure.clone()));
         }
         self.idle.notify_waiters();
     }

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     compute_pool::read_in_place,
     config::defaults,
+    connection::mux,
     protocol::{
         Era, Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
@@ -119,7 +120,7 @@ fn answer_to(
         && message.part(MessagePart::Id) == Some("null")
         && message.part(MessagePart::Error).is_some();
     if is_about_nothing {
-        return Ok(Some(message.with(MessagePart::Id, &id.to_string())));
+        return Ok(Some(mux::addressed_to(&message, id)));
     }
     Ok((message.integer(MessagePart::Id) == Some(id)).then_some(message))
 }

@@ -1,4 +1,4 @@
-//! Connections without a request, to read a server's lists or to start it.
+//! Connections: for a request, and without one, to read a server's lists or to start it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -47,7 +47,7 @@ pub async fn connection(
     let mut slot = Arc::clone(slot);
     loop {
         let server = || slot.name().clone();
-        let permit = slot
+        let pass = slot
             .gate()
             .admit(Holder::SERVICE)
             .map_err(|BreakerOpen { retry_in }| CallError::Tripped(server(), retry_in))?;
@@ -57,7 +57,7 @@ pub async fn connection(
         };
         let Some(successor) = slot.successor().cloned() else {
             let error = CallError::NotConnected(server(), error);
-            permit.failed(error.fault(), error.incident(slot.attempts(), None), &error);
+            pass.failed(error.fault(), error.incident(slot.attempts(), None), &error);
             return Err(error);
         };
         // A reload has changed the server meanwhile.
