@@ -151,7 +151,8 @@ impl Daemon {
             Arc::clone(&checker),
             Arc::clone(&provisioner),
         );
-        let views = Arc::new(Views::new(Arc::clone(&forwarder), &catalog, meta));
+        let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
+        let views = Arc::new(Views::new(services, lists, meta));
         let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
         let operators = Arc::new(OperatorView::new(services, lists, directory, checker));
         let upkeep = CatalogUpkeep::new(Arc::clone(&catalog), Arc::clone(&forwarder));

@@ -44,14 +44,14 @@ pub enum MetaTool {
     ExecuteCode,
 }
 
-impl ToolSet {
-    /// Returns its tools in the order of listing, including the unlisted ones.
-    pub fn tools(self) -> &'static [MetaTool] {
-        match self {
-            Self::Core => {
+impl MetaTool {
+    /// Returns the tools of a set in the order of listing, including the unlisted ones.
+    pub fn of_set(set: ToolSet) -> &'static [Self] {
+        match set {
+            ToolSet::Core => {
                 &[MetaTool::Discover, MetaTool::Provision, MetaTool::Call, MetaTool::Execute]
             }
-            Self::Metatools => &[
+            ToolSet::Metatools => &[
                 MetaTool::SearchTools,
                 MetaTool::ListNamespaces,
                 MetaTool::ListTools,
@@ -64,18 +64,16 @@ impl ToolSet {
         }
     }
 
-    fn definitions(self) -> &'static [ListItem] {
+    fn definitions(set: ToolSet) -> &'static [ListItem] {
         static CORE: LazyLock<Vec<ListItem>> = LazyLock::new(|| read(include_str!("core.json")));
         static METATOOLS: LazyLock<Vec<ListItem>> =
             LazyLock::new(|| read(include_str!("metatools.json")));
-        match self {
-            Self::Core => &CORE,
-            Self::Metatools => &METATOOLS,
+        match set {
+            ToolSet::Core => &CORE,
+            ToolSet::Metatools => &METATOOLS,
         }
     }
-}
 
-impl MetaTool {
     /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -96,13 +94,13 @@ impl MetaTool {
 
     /// Returns the tool called `name` in `sets`.
     pub fn named(name: &str, sets: &[ToolSet]) -> Option<Self> {
-        let mut all = sets.iter().flat_map(|set| set.tools());
+        let mut all = sets.iter().flat_map(|set| MetaTool::of_set(*set));
         all.find(|tool| tool.name() == name).copied()
     }
 
     /// Returns the set that it belongs to.
     pub fn set(self) -> ToolSet {
-        match ToolSet::Core.tools().contains(&self) {
+        match MetaTool::of_set(ToolSet::Core).contains(&self) {
             true => ToolSet::Core,
             false => ToolSet::Metatools,
         }
@@ -116,7 +114,7 @@ impl MetaTool {
 
     /// Returns its definition, as JSON text.
     pub fn definition(self) -> &'static str {
-        let found = self.set().definitions().iter().find(|item| item.key == self.name());
+        let found = Self::definitions(self.set()).iter().find(|item| item.key == self.name());
         found.map_or("", ListItem::json)
     }
 }

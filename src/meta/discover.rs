@@ -6,7 +6,7 @@ use super::{
     arguments::{ArgumentError, DetailLevel, FieldReader, PageArguments},
     cursor::{CursorError, CursorScope},
     describe::{self, DescribedTool},
-    reply::{MetaCall, MetaRefusal},
+    meta_call::{MetaCall, MetaRefusal},
 };
 use crate::{
     catalog::KnownServer,

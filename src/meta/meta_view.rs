@@ -13,9 +13,9 @@ use super::{
     describe, discover,
     kept_results::KeptResults,
     meta_arguments::MetaArguments,
+    meta_call::{MetaCall, MetaRefusal, MetaServices},
     provision,
-    reply::{MetaCall, MetaRefusal, MetaReply},
-    services::MetaServices,
+    reply::MetaReply,
 };
 use crate::{
     call::CallError,
@@ -118,7 +118,7 @@ impl MetaView {
             return Err(CallError::UnknownCursor(quoted(&cursor)));
         }
         let config = self.services.forwarder.peek_config();
-        let tools = config.tools.sets.iter().flat_map(|set| set.tools()).copied();
+        let tools = config.tools.sets.iter().flat_map(|set| MetaTool::of_set(*set)).copied();
         let list = definitions::list(tools, config.tools.always_load);
         let list = if session.is_modern() {
             era::decorate(&list, method::TOOLS_LIST, Some(payloads::implementation_text()))
@@ -157,7 +157,7 @@ impl MetaView {
         let shown = quoted(name);
         let message = format!("there is no tool `{shown}` at this path");
         let names: Vec<&str> =
-            sets.iter().flat_map(|set| set.tools()).map(|tool| tool.name()).collect();
+            sets.iter().flat_map(|set| MetaTool::of_set(*set)).map(|tool| tool.name()).collect();
         let id = ToolId::parse(name)
             .ok()
             .filter(|id| self.services.forwarder.pool().slot(&id.server).is_some());

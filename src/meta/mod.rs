@@ -23,6 +23,7 @@ pub mod describe;
 mod discover;
 mod kept_results;
 pub mod meta_arguments;
+mod meta_call;
 mod meta_view;
 pub mod preview;
 pub mod progress;
@@ -30,7 +31,6 @@ mod provision;
 mod reply;
 pub mod result_cache;
 pub mod result_document;
-mod services;
 
 pub use arguments::ArgumentError;
 pub use call::{CallArguments, RunArguments};

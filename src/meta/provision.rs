@@ -2,7 +2,7 @@
 
 use super::{
     arguments::{ArgumentError, FieldReader},
-    reply::MetaCall,
+    meta_call::MetaCall,
 };
 use crate::{forward::RequestOutcome, provision::ProvisionRequest};
 

@@ -1,12 +1,9 @@
-//! A call of a meta-tool, and the replies to it.
+//! The replies to calls of meta-tools.
 
 use bytes::Bytes;
 
-use super::{
-    arguments::ArgumentError, cursor::CursorError, definitions::MetaTool, services::MetaServices,
-};
+use super::definitions::MetaTool;
 use crate::{
-    connection::ConnectionLimits,
     era,
     forward::RequestOutcome,
     protocol::{
@@ -15,42 +12,8 @@ use crate::{
         payloads::{self, method},
     },
     session::Session,
-    tool::{ErrorObject, RequestedTool, ResolvedTool, text_block},
+    tool::{ErrorObject, text_block},
 };
-
-/// A call of a meta-tool, with everything that answers it.
-#[derive(Clone, Copy)]
-pub(super) struct MetaCall<'a> {
-    /// The services of the view.
-    pub(super) services: &'a MetaServices,
-    /// The session of the client.
-    pub(super) session: &'a Session,
-    /// The reply to the client.
-    pub(super) reply: &'a MetaReply,
-    /// The request of the client.
-    pub(super) request: &'a Message,
-}
-
-impl MetaCall<'_> {
-    /// Returns the client's progress token, as JSON text.
-    pub(super) fn token(&self) -> Option<&str> {
-        self.request.part(MessagePart::ProgressToken)
-    }
-
-    /// Returns the requested tool of a server, as this client sees its tools. Cancel safe.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorObject`] if there is no such server or tool, or the server cannot be asked.
-    pub(super) async fn resolve(
-        &self,
-        tool: &RequestedTool,
-        limits: ConnectionLimits,
-    ) -> Result<ResolvedTool, ErrorObject> {
-        let list_owner = self.services.forwarder.list_owner(self.session);
-        self.services.directory.resolve(list_owner, tool, limits).await
-    }
-}
 
 /// The reply to a call of a meta-tool.
 #[derive(Clone, Debug)]
@@ -104,49 +67,6 @@ impl MetaReply {
             }
             Era::Legacy => Message::response(&self.id, result),
         }
-    }
-}
-
-/// The reason why a meta-tool rejects a call.
-#[derive(Debug)]
-pub(super) enum MetaRefusal {
-    /// The call is invalid: a fault of the client.
-    Protocol(Box<RpcError>),
-    /// An error for the model, which can correct the call.
-    Tool(Box<ErrorObject>),
-}
-
-impl MetaRefusal {
-    /// Returns the answer to the call.
-    pub(super) fn answer(self, reply: &MetaReply) -> RequestOutcome {
-        match self {
-            Self::Protocol(error) => reply.refused(*error),
-            Self::Tool(error) => reply.failed(*error),
-        }
-    }
-}
-
-impl From<ErrorObject> for MetaRefusal {
-    fn from(error: ErrorObject) -> Self {
-        Self::Tool(Box::new(error))
-    }
-}
-
-impl From<Box<ErrorObject>> for MetaRefusal {
-    fn from(error: Box<ErrorObject>) -> Self {
-        Self::Tool(error)
-    }
-}
-
-impl From<ArgumentError> for MetaRefusal {
-    fn from(error: ArgumentError) -> Self {
-        Self::Protocol(Box::new(error.to_rpc()))
-    }
-}
-
-impl From<CursorError> for MetaRefusal {
-    fn from(error: CursorError) -> Self {
-        Self::Protocol(Box::new(error.to_rpc()))
     }
 }
 

@@ -55,7 +55,7 @@ fn errors_match_the_output_schemas_of_all_tools() {
         ErrorObject::of_tool("no"),
         ErrorObject::no_result("git"),
     ];
-    for tool in [ToolSet::Core, ToolSet::Metatools].iter().flat_map(|set| set.tools()) {
+    for tool in [ToolSet::Core, ToolSet::Metatools].iter().flat_map(|set| MetaTool::of_set(*set)) {
         // It has no output schema.
         if *tool == MetaTool::Call {
             continue;

@@ -48,18 +48,12 @@ pub(super) fn capabilities() -> Value {
 /// The view of all servers, merged.
 #[derive(Debug)]
 pub(super) struct DirectView {
-    forwarder: Arc<Forwarder>,
-    catalog: Arc<Catalog>,
-    resources: ResourceLocator,
+    pub(super) forwarder: Arc<Forwarder>,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) resources: ResourceLocator,
 }
 
 impl DirectView {
-    /// Returns the view of all servers.
-    pub(super) fn new(forwarder: Arc<Forwarder>, catalog: Arc<Catalog>) -> Self {
-        let resources = ResourceLocator::new(Arc::clone(&forwarder), Arc::clone(&catalog));
-        Self { forwarder, catalog, resources }
-    }
-
     /// Returns the discovery result, for modern clients.
     pub(super) fn discovery(&self) -> Value {
         discovery_result(self.capabilities(), INSTRUCTIONS)

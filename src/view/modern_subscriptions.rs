@@ -7,7 +7,6 @@ use tokio::time::{Instant, timeout_at};
 use super::resource_locator::ResourceLocator;
 use crate::{
     call,
-    catalog::Catalog,
     config::defaults,
     connection::ConnectionLimits,
     era::client_subscription::SubscriptionFilter,
@@ -21,17 +20,11 @@ use crate::{
 /// The subscriptions of modern clients.
 #[derive(Debug)]
 pub(super) struct ModernSubscriptions {
-    forwarder: Arc<Forwarder>,
-    resources: ResourceLocator,
+    pub(super) forwarder: Arc<Forwarder>,
+    pub(super) resources: ResourceLocator,
 }
 
 impl ModernSubscriptions {
-    /// Returns the subscriptions over `forwarder` and `catalog`.
-    pub(super) fn new(forwarder: Arc<Forwarder>, catalog: Arc<Catalog>) -> Self {
-        let resources = ResourceLocator::new(Arc::clone(&forwarder), catalog);
-        Self { forwarder, resources }
-    }
-
     /// Subscribes a client with `listener` to the resources with these URIs, of the server of `slot`
     /// or of all servers. Returns `honoured` with those that were accepted. Cancel safe:
     /// subscriptions last as long as the listener.

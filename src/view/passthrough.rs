@@ -35,16 +35,11 @@ use crate::{
 /// The view of one server.
 #[derive(Debug)]
 pub(super) struct PassthroughView {
-    forwarder: Arc<Forwarder>,
-    catalog: Arc<Catalog>,
+    pub(super) forwarder: Arc<Forwarder>,
+    pub(super) catalog: Arc<Catalog>,
 }
 
 impl PassthroughView {
-    /// Returns the view of any one server.
-    pub(super) fn new(forwarder: Arc<Forwarder>, catalog: Arc<Catalog>) -> Self {
-        Self { forwarder, catalog }
-    }
-
     /// Returns the discovery result of a server, for modern clients. It is a client's first request,
     /// so it does not wait for the server to start. Cancel safe.
     ///

@@ -15,18 +15,13 @@ use crate::{
 };
 
 /// The search for the servers of resources.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ResourceLocator {
-    forwarder: Arc<Forwarder>,
-    catalog: Arc<Catalog>,
+    pub(super) forwarder: Arc<Forwarder>,
+    pub(super) catalog: Arc<Catalog>,
 }
 
 impl ResourceLocator {
-    /// Returns the search in the lists of `catalog`.
-    pub(super) fn new(forwarder: Arc<Forwarder>, catalog: Arc<Catalog>) -> Self {
-        Self { forwarder, catalog }
-    }
-
     /// Returns the server of a resource, and its URI there. Cancel safe.
     pub(super) async fn locate(
         &self,

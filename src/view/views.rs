@@ -9,6 +9,7 @@ use super::{
     direct::{self, DirectView},
     modern_subscriptions::ModernSubscriptions,
     passthrough::PassthroughView,
+    resource_locator::ResourceLocator,
     subscribe,
 };
 use crate::{
@@ -114,14 +115,14 @@ pub struct Views {
 
 impl Views {
     /// Returns all views: `meta`, and the others over `forwarder` and `catalog`.
-    pub fn new(forwarder: Arc<Forwarder>, catalog: &Arc<Catalog>, meta: MetaView) -> Self {
-        Self {
-            direct: DirectView::new(Arc::clone(&forwarder), Arc::clone(catalog)),
-            meta,
-            passthrough: PassthroughView::new(Arc::clone(&forwarder), Arc::clone(catalog)),
-            subscriptions: ModernSubscriptions::new(Arc::clone(&forwarder), Arc::clone(catalog)),
-            forwarder,
-        }
+    pub fn new(forwarder: Arc<Forwarder>, catalog: Arc<Catalog>, meta: MetaView) -> Self {
+        let (pool, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
+        let resources = ResourceLocator { forwarder: pool, catalog: lists };
+        let (pool, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
+        let direct = DirectView { forwarder: pool, catalog: lists, resources: resources.clone() };
+        let passthrough = PassthroughView { forwarder: Arc::clone(&forwarder), catalog };
+        let subscriptions = ModernSubscriptions { forwarder: Arc::clone(&forwarder), resources };
+        Self { forwarder, direct, meta, passthrough, subscriptions }
     }
 
     /// Returns the registry of client sessions.

@@ -12,8 +12,8 @@ use responder::{CallTimeouts, MetaResponder, ResultForm};
 
 use super::{
     cursor::CursorError,
+    meta_call::{MetaCall, MetaRefusal},
     progress::ToolProgress,
-    reply::{MetaCall, MetaRefusal},
 };
 use crate::{
     forward::RequestOutcome,

@@ -17,7 +17,8 @@ pub use tool_chain::{
 use super::{
     call::responder::{call_failure, is_client_fault, is_for_client, is_question},
     call_outcome::ToolOutcome,
-    reply::{MetaCall, MetaRefusal, MetaReply},
+    meta_call::{MetaCall, MetaRefusal},
+    reply::MetaReply,
 };
 use crate::{
     call::{AttemptOutcome, CallContinuation, CallError, NextAction},

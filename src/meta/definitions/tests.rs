@@ -7,7 +7,11 @@ use super::*;
 const CORE_BYTES_MAX: usize = 4_750;
 
 fn all() -> Vec<MetaTool> {
-    [ToolSet::Core, ToolSet::Metatools].iter().flat_map(|set| set.tools()).copied().collect()
+    [ToolSet::Core, ToolSet::Metatools]
+        .iter()
+        .flat_map(|set| MetaTool::of_set(*set))
+        .copied()
+        .collect()
 }
 
 fn parsed(tool: MetaTool) -> Value {
@@ -29,8 +33,8 @@ fn each_schema(schema: &Value, path: &str, look: &mut impl FnMut(&str, &Value)) 
 #[test]
 fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
     for set in [ToolSet::Core, ToolSet::Metatools] {
-        assert_eq!(set.tools().len(), set.definitions().len());
-        for (tool, item) in set.tools().iter().zip(set.definitions()) {
+        assert_eq!(MetaTool::of_set(set).len(), MetaTool::definitions(set).len());
+        for (tool, item) in MetaTool::of_set(set).iter().zip(MetaTool::definitions(set)) {
             assert_eq!(tool.name(), item.key);
             assert_eq!(tool.set(), set);
             assert_eq!(MetaTool::named(tool.name(), &[set]), Some(*tool));
@@ -42,7 +46,7 @@ fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
 
 #[test]
 fn the_core_set_costs_less_than_1300_tokens() {
-    let length = list(ToolSet::Core.tools().iter().copied(), true).len();
+    let length = list(MetaTool::of_set(ToolSet::Core).iter().copied(), true).len();
     assert!(length <= CORE_BYTES_MAX, "{length} bytes: count its tokens again");
 }
 
@@ -119,14 +123,15 @@ fn white_space_is_removed_between_json_tokens_and_kept_in_strings() {
 
 /// Returns the list with a tool on each line.
 fn lines(set: ToolSet) -> String {
-    list(set.tools().iter().copied(), false).replace("},{\"name\"", "},\n{\"name\"")
+    list(MetaTool::of_set(set).iter().copied(), false).replace("},{\"name\"", "},\n{\"name\"")
 }
 
 #[test]
 fn always_load_adds_one_member_to_each_definition_and_changes_nothing_else() {
     for set in [ToolSet::Core, ToolSet::Metatools] {
         let parsed = |always_load| -> Value {
-            serde_json::from_str(&list(set.tools().iter().copied(), always_load)).expect("JSON")
+            serde_json::from_str(&list(MetaTool::of_set(set).iter().copied(), always_load))
+                .expect("JSON")
         };
         let (mut kept, plain) = (parsed(true), parsed(false));
         for tool in kept["tools"].as_array_mut().expect("tools") {

@@ -10,7 +10,7 @@ pub use examples::{ArgumentExample, examples};
 
 use super::{
     arguments::DetailLevel,
-    reply::{MetaCall, MetaRefusal},
+    meta_call::{MetaCall, MetaRefusal},
 };
 use crate::{
     forward::RequestOutcome,

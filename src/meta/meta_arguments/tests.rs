@@ -221,7 +221,7 @@ fn each_field_of_each_definition_is_read() {
             _ => json!([{"tool_id": "a/b", "args": {"x": 1}, "use_previous": true}]),
         },
     };
-    for tool in [ToolSet::Core, ToolSet::Metatools].iter().flat_map(|set| set.tools()) {
+    for tool in [ToolSet::Core, ToolSet::Metatools].iter().flat_map(|set| MetaTool::of_set(*set)) {
         let definition: serde_json::Value =
             serde_json::from_str(tool.definition()).expect("a definition");
         let properties = definition["inputSchema"]["properties"].as_object().expect("fields");
@@ -255,7 +255,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused_without_a_panic(text in ".{0,60}", number in 0..12usize) {
         let all = [ToolSet::Core, ToolSet::Metatools];
-        let tool = *all.iter().flat_map(|set| set.tools()).nth(number).expect("twelve");
+        let tool = *all.iter().flat_map(|set| MetaTool::of_set(*set)).nth(number).expect("twelve");
         drop(MetaArguments::read(tool, Some(&text)));
         for member in ["args", "tool_id", "steps", "limit", "fields", "detail"] {
             let text = json!({ "tool": text, (member): text }).to_string();
