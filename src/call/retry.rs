@@ -45,7 +45,6 @@ impl FailureClass {
     }
 }
 
-/// The kind of retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetryKind {
     /// Connect again.

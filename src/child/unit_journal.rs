@@ -26,7 +26,6 @@ const ENTRIES_MAX: usize = 100;
 /// that wrote it. Source: systemd.journal-fields(7).
 const UNITS: [&str; 4] = ["UNIT", "COREDUMP_UNIT", "OBJECT_SYSTEMD_UNIT", "_SYSTEMD_UNIT"];
 
-/// One line of the journal.
 struct JournalLine {
     /// The unit that the line is about.
     unit: String,

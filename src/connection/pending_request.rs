@@ -37,7 +37,6 @@ pub struct PendingRequest {
     is_cancelled: bool,
 }
 
-/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestOrigin {
     /// A client, which can be asked something on its stream.

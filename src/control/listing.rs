@@ -35,7 +35,6 @@ pub(super) async fn list_result(
     Ok(rendered(&entries, is_reported.then(|| unavailable(&listed)), None))
 }
 
-/// Returns each item with its server.
 pub(super) fn each(listed: &OperatorList) -> impl Iterator<Item = (&ServerName, &ListItem)> {
     let listings = listed.listings.iter();
     listings.flat_map(|(server, listing)| listing.iter().map(move |item| (server, item)))

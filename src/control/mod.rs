@@ -154,7 +154,6 @@ impl ControlService {
         self.parts.operators.config().listen.control_group.clone()
     }
 
-    /// Answers a request.
     async fn answer(&self, request: &Message, requester: &Requester) -> Bytes {
         let id = request.part(MessagePart::Id).unwrap_or("null");
         match self.try_answer(request, requester).await {

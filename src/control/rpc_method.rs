@@ -16,7 +16,6 @@ macro_rules! methods {
         }
 
         impl ControlMethod {
-            /// All methods.
             pub(super) const ALL: [Self; [$($name),+].len()] = [$(Self::$method),+];
 
             fn definition(self) -> (&'static str, MethodAccess, &'static [&'static str]) {
@@ -61,7 +60,6 @@ impl ControlMethod {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// Returns its name.
     pub(super) fn name(self) -> &'static str {
         self.definition().0
     }

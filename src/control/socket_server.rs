@@ -155,7 +155,6 @@ async fn serve_operator(
     }
 }
 
-/// The end of a connection.
 enum ConnectionEnd {
     /// No request runs, and no more requests come.
     Done,

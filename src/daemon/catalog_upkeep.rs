@@ -10,7 +10,6 @@ use crate::{
     server_name::ServerName,
 };
 
-/// The upkeep of the catalog.
 #[derive(Debug)]
 pub(super) struct CatalogUpkeep {
     catalog: Arc<Catalog>,

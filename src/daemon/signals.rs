@@ -4,7 +4,6 @@ use std::io;
 
 use tokio::signal::unix::{self, SignalKind};
 
-/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignalRequest {
     /// SIGTERM or SIGINT.

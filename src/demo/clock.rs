@@ -29,7 +29,6 @@ use crate::time_format;
 /// The largest offset from UTC in either direction, in minutes: fourteen hours.
 const OFFSET_MINUTES_MAX: i64 = 14 * 60;
 
-/// The `clock` server.
 #[derive(Debug)]
 pub(super) struct ClockServer {
     tools: Vec<Tool>,

@@ -38,7 +38,6 @@ const INTERVAL_MS_MAX: u32 = 60_000;
 /// The largest number of simultaneous counts.
 const COUNTS_MAX: usize = 64;
 
-/// The `patience` server.
 #[derive(Debug)]
 pub(super) struct PatienceServer {
     tools: Vec<Tool>,

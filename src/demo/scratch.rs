@@ -46,7 +46,6 @@ const MIME_TYPE: &str = "text/plain";
 /// The name of the only prompt.
 const PROMPT: &str = "summarise";
 
-/// The `scratch` server.
 #[derive(Debug)]
 pub(super) struct ScratchServer {
     tools: Vec<Tool>,

@@ -6,9 +6,7 @@
 //! [`Exchange`]: crate::call::Exchange
 
 mod forwarder;
-mod own_handshake;
 mod request_outcome;
 
 pub use forwarder::{Forwarder, client_exchange, is_shared};
-pub use own_handshake::{discovery_result, initialize_result};
-pub use request_outcome::{RequestOutcome, missing, quoted};
+pub use request_outcome::{RequestOutcome, discovery_result, initialize_result, missing, quoted};

@@ -1,13 +1,14 @@
-//! The outcome of routing a request, and what its answers and errors quote.
+//! The outcome of routing a request, and the results and errors of metamcp itself.
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     call::{CallError, Exchange},
     config::defaults,
-    protocol::{Message, jsonrpc::MessagePart},
+    protocol::{Message, client_meta::SERVER_INFO, jsonrpc::MessagePart, payloads, version},
     redact,
+    session::Session,
 };
 
 /// The outcome of routing a request.
@@ -29,6 +30,43 @@ impl RequestOutcome {
         let id = request.part(MessagePart::Id).unwrap_or("null");
         Self::Answer(Message::response(id, result))
     }
+}
+
+/// Returns metamcp's own `initialize` result.
+pub fn initialize_result(
+    session: &Session,
+    request: &Message,
+    mut capabilities: Value,
+    instructions: &str,
+) -> Value {
+    // A client without a session has no stream and no state.
+    if session.id().is_none() {
+        payloads::leave_out_notices(&mut capabilities);
+    }
+    let requested = request.string(MessagePart::ProtocolVersion);
+    let version = version::negotiate(requested.as_deref());
+    let mut server = payloads::implementation();
+    if !version::has_titles(version)
+        && let Some(server) = server.as_object_mut()
+    {
+        server.remove("title");
+    }
+    json!({
+        "protocolVersion": version,
+        "capabilities": capabilities,
+        "serverInfo": server,
+        "instructions": instructions,
+    })
+}
+
+/// Returns metamcp's own discovery result.
+pub fn discovery_result(capabilities: Value, instructions: &str) -> Value {
+    json!({
+        "supportedVersions": version::SERVED,
+        "capabilities": capabilities,
+        "instructions": instructions,
+        "_meta": { SERVER_INFO: payloads::implementation() },
+    })
 }
 
 /// Returns the error for a request without a parameter that routing needs.

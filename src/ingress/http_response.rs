@@ -25,7 +25,6 @@ pub(super) fn json_bytes(status: StatusCode, bytes: impl Into<OutgoingBody>) -> 
     with_body(status, "application/json", Body::Left(bytes.into()))
 }
 
-/// Returns a response with `value` as JSON.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     let bytes = serde_json::to_vec(value).expect("our own values have string keys");
     json_bytes(status, Bytes::from(bytes))

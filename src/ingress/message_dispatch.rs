@@ -27,7 +27,6 @@ pub(super) fn open_session(
     context.views.sessions().open(view.scope(), requested.as_deref(), capabilities, holder)
 }
 
-/// Starts a request.
 pub(super) fn start_request(
     context: Arc<IngressContext>,
     view: &View,

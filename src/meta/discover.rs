@@ -35,7 +35,6 @@ pub struct DiscoverArguments {
 }
 
 impl DiscoverArguments {
-    /// Reads the arguments.
     pub(super) fn read(fields: &FieldReader<'_>) -> Result<Self, ArgumentError> {
         let server = fields.text("server")?;
         let tool = fields.text("tool")?;
@@ -58,7 +57,6 @@ const CONFIDENCE_UNIT: f64 = 1e2;
 /// The most unavailable servers that an answer names.
 const UNAVAILABLE_MAX: usize = 5;
 
-/// One page of results.
 struct ResultPage {
     found: FindResult,
     question: CursorScope,
@@ -156,7 +154,6 @@ pub(super) async fn summaries(
     answer_page(call, page, entry, None).await
 }
 
-/// Answers with a page.
 async fn answer_page(
     call: MetaCall<'_>,
     page: ResultPage,

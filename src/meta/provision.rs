@@ -18,7 +18,6 @@ pub struct ProvisionArguments {
 }
 
 impl ProvisionArguments {
-    /// Reads the arguments.
     pub(super) fn read(fields: &FieldReader<'_>) -> Result<Self, ArgumentError> {
         Ok(Self {
             intent: fields.required("intent")?,

@@ -32,7 +32,6 @@ pub struct ResultDocument {
     others: Vec<String>,
 }
 
-/// A page of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DocumentPage {
     /// Its blocks, as JSON text.
@@ -59,7 +58,6 @@ impl ResultDocument {
         self.others.push(block.to_owned());
     }
 
-    /// Returns all of its text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }

@@ -280,7 +280,6 @@ impl PermitAdmission {
         holders.into_values().collect()
     }
 
-    /// Returns the status.
     pub(super) fn status(&self) -> PoolStatus {
         let states: Vec<LifecycleState> =
             self.open_connections().iter().map(|(_, connection)| connection.usage().1).collect();

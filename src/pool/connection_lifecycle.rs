@@ -98,7 +98,6 @@ impl Default for ConnectionLifecycle {
 }
 
 impl ConnectionLifecycle {
-    /// Returns the state.
     pub(super) fn state(&self) -> LifecycleState {
         match self {
             Self::Unused { .. } | Self::Idle { .. } => LifecycleState::Idle,

@@ -13,7 +13,6 @@ use std::{cmp::Reverse, time::Duration};
 
 use tokio::time::Instant;
 
-/// One idle connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IdleConnection<K> {
     /// The caller's key of the connection.

@@ -91,7 +91,6 @@ impl PerSessionPool {
         self.clients().supervisors.get(&owner?.key).cloned()
     }
 
-    /// Returns all supervisors.
     pub(super) fn supervisors(&self) -> Vec<Arc<Supervisor>> {
         self.clients().supervisors.values().cloned().collect()
     }

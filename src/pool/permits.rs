@@ -31,7 +31,6 @@ pub(super) struct PermitLimits {
     pub(super) reserve_after: Duration,
 }
 
-/// The permits and the queue.
 #[derive(Debug)]
 pub(super) struct PermitQueue {
     /// The limits. Permits that are in use stay valid after a change.

@@ -32,7 +32,6 @@ struct HeldCall {
     question: ServerRequest,
 }
 
-/// All held calls.
 #[derive(Default)]
 pub(super) struct HeldCallStore {
     calls: Mutex<HeldCalls<HeldCall>>,

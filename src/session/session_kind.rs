@@ -8,7 +8,6 @@ use crate::{
     protocol::{client_meta::ClientMeta, version},
 };
 
-/// The kind of a session.
 #[derive(Debug)]
 pub(super) enum SessionKind {
     /// The session of a client that sends an id.

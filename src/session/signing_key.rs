@@ -185,7 +185,6 @@ fn read_key(path: &Path) -> Result<Key, KeyStorageError> {
     Key::try_from(key).map_err(|_| KeyStorageError::Damaged { path: path.to_owned() })
 }
 
-/// Returns a random key.
 fn random_key() -> Key {
     let mut key = Key::default();
     getrandom::fill(&mut key).expect("a system without randomness runs no service");

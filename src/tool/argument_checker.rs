@@ -1,10 +1,13 @@
-//! The check of a call's arguments before the call: at once, or in the compute pool.
+//! The steps before a call: the check of its arguments, at once or in the compute pool, and the
+//! request.
 
 use std::{
     collections::BTreeSet,
     hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, PoisonError},
 };
+
+use serde_json::Value;
 
 use super::{
     error::ErrorObject,
@@ -15,8 +18,8 @@ use crate::{
     capacity_holder::{Account, Holder},
     compute_pool::{ComputePool, StopFlag},
     config::defaults,
-    memory_budget,
-    protocol::{ObjectMembers, list_page::ListItem},
+    era, memory_budget,
+    protocol::{Message, ObjectMembers, list_page::ListItem},
 };
 
 /// The checks of arguments against the schemas of their tools.
@@ -141,4 +144,14 @@ fn tree_bytes(args: &str) -> usize {
 
 fn schema_of(item: &ListItem) -> &str {
     ObjectMembers::one(item.json(), "inputSchema").unwrap_or("{}")
+}
+
+/// Returns the call of `tool` that `request` stands for, with its other parameters.
+pub fn tool_call(request: &Message, tool: &str, args: &str) -> Message {
+    let call = request.with_params(|params| {
+        params.set("name", Value::from(tool).to_string());
+        params.set("arguments", args.to_owned());
+    });
+    // The client could not find a task again here.
+    era::without_tasks(call)
 }

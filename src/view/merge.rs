@@ -18,7 +18,6 @@ use crate::{
     server_name::ServerName,
 };
 
-/// A merged list.
 #[derive(Debug)]
 pub(super) struct MergedList<'a> {
     list: ListKind,

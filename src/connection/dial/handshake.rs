@@ -59,7 +59,6 @@ enum Discovery {
     Legacy,
 }
 
-/// One handshake.
 struct Handshake<'a> {
     connection: &'a Arc<Connection>,
     timeout: Duration,

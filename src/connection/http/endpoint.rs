@@ -226,7 +226,6 @@ fn target(url: &Uri) -> Uri {
     url.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-/// Returns the `Host` header for `url`.
 fn host(url: &Uri) -> Option<HeaderValue> {
     let host = url.host()?;
     let host = match url.port_u16() {

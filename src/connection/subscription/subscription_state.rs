@@ -40,7 +40,6 @@ impl SubscriptionState {
         }
     }
 
-    /// Returns the next action.
     pub(super) fn next(&self) -> SubscriptionAction {
         let is_nothing = self.wanted == SubscriptionFilter::default();
         match &self.open {

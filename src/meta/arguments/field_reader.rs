@@ -179,7 +179,6 @@ impl<'a> FieldReader<'a> {
         }
     }
 
-    /// Returns an integer.
     pub(in crate::meta) fn integer(&self, name: &str) -> Result<Option<i64>, ArgumentError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let plain = value.trim_matches('"');

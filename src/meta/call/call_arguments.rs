@@ -47,7 +47,6 @@ pub struct RunArguments {
 }
 
 impl CallArguments {
-    /// Reads the arguments.
     pub(in crate::meta) fn read(fields: &FieldReader<'_>) -> Result<Self, ArgumentError> {
         let (server, tool) = (fields.text("server")?, fields.required("tool")?);
         // The name of the tool may begin with the server.
@@ -67,7 +66,6 @@ impl CallArguments {
 }
 
 impl RunArguments {
-    /// Reads the arguments.
     pub(in crate::meta) fn read(fields: &FieldReader<'_>) -> Result<Self, ArgumentError> {
         Ok(Self {
             tool: fields.tool_id()?,

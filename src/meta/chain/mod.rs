@@ -30,7 +30,6 @@ use crate::{
     tool::{ArgumentChecker, ErrorCode, ErrorObject, RequestedTool, ResolvedTool, tool_call},
 };
 
-/// A running chain.
 struct RunningChain {
     chain: ToolChain,
     /// The tools of the steps, by the name in the request.

@@ -130,7 +130,6 @@ enum PermitSource {
     Pool,
 }
 
-/// The status of one supervisor.
 #[derive(Debug)]
 pub(super) struct SupervisorStatus {
     pub(super) state: LifecycleState,
@@ -219,7 +218,6 @@ impl Supervisor {
         state.attempt.is_some() && !state.history.was_connected && !*self.is_absent.borrow()
     }
 
-    /// Returns the status.
     pub(super) fn status(&self) -> SupervisorStatus {
         let connection = self.live.load_full();
         let state = self.state();

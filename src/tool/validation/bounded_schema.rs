@@ -323,7 +323,6 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-/// Returns the steps for following a reference.
 fn steps_to_follow(reference: &str) -> u64 {
     1 + reference.len() as u64 / 64
 }

@@ -28,7 +28,6 @@ use crate::{
     redact,
 };
 
-/// A compiled schema.
 pub(super) struct CompiledSchema {
     validator: Validator<MeteredArguments>,
     /// The server's text. A tree would take ten times as much, and only problems need one.
