@@ -1,7 +1,7 @@
 //! The only path from a client's request to a server: connect, send, and retry if that is provably
 //! safe.
 //!
-//! [`Attempts`] get the answer of the server. The [`Exchange`] makes the client's answer of it: a
+//! `Attempts` get the answer of the server. The [`Exchange`] makes the client's answer of it: a
 //! filter, then the translation between the eras, then a [`CallContinuation`].
 
 use std::{sync::Arc, time::Duration};
