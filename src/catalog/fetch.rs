@@ -1,10 +1,13 @@
 //! The read of one list from its server: the choice of the connection, and all pages.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
-use super::connect_attempts::ConnectAttempts;
 use crate::{
     call::{self, CallError, Exchange},
     capacity_holder::Holder,
@@ -19,6 +22,7 @@ use crate::{
         malformed_items::RejectedItem,
         rpc_error::METHOD_NOT_FOUND,
     },
+    server_name::ServerName,
 };
 
 /// The reason for reading a list.
@@ -158,5 +162,34 @@ impl ListFetch<'_> {
                 connection.ask(&request, limits).await.map_err(failed)
             }
         }
+    }
+}
+
+/// The servers that could not be connected when a client asked for their lists.
+#[derive(Debug, Default)]
+pub(super) struct ConnectAttempts {
+    /// A slot that a reload replaced says nothing about its successor.
+    failed: Mutex<HashMap<ServerName, Weak<ServerSlot>>>,
+}
+
+impl ConnectAttempts {
+    /// Records the outcome of an attempt to connect `slot`.
+    pub(super) fn note(&self, slot: &Arc<ServerSlot>, has_failed: bool) {
+        let mut failed = self.failed();
+        match has_failed {
+            true => drop(failed.insert(slot.name().clone(), Arc::downgrade(slot))),
+            false => drop(failed.remove(slot.name())),
+        }
+    }
+
+    /// Returns whether the last attempt to connect `slot` failed.
+    pub(super) fn has_failed(&self, slot: &Arc<ServerSlot>) -> bool {
+        let failed = self.failed();
+        failed.get(slot.name()).is_some_and(|known| known.ptr_eq(&Arc::downgrade(slot)))
+    }
+
+    fn failed(&self) -> MutexGuard<'_, HashMap<ServerName, Weak<ServerSlot>>> {
+        // Held for single statements on plain data.
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -42,15 +42,11 @@ mod announced_version;
 mod cache_format;
 mod change_notices;
 mod changed_definitions;
-mod connect_attempts;
 mod definition_hash;
 mod disk_cache;
 mod fetch;
-mod inactive_tools;
-mod item_quarantine;
 mod list_defects;
 mod list_entry;
-mod list_timeout;
 mod merged;
 mod parallel_map;
 mod persister;
@@ -66,10 +62,9 @@ mod tests;
 
 #[doc(hidden)]
 pub use cache_format::rewritten;
-use connect_attempts::ConnectAttempts;
 use definition_hash::CatalogDigest;
 pub use disk_cache::DiskCache;
-use fetch::FetchReason;
+use fetch::{ConnectAttempts, FetchReason};
 pub use list_defects::{CatalogFindings, NameCollision, QuarantinedItem};
 use list_entry::{ListEntry, ListRead, ListReadOutcome, UnreadList};
 pub use merged::UnreadServer;

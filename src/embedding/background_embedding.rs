@@ -6,8 +6,7 @@ use tokio::time;
 
 use super::{
     Embedder, EmbeddingError, EmbeddingText,
-    embedder_state::EmbedderShared,
-    endpoint_health::EndpointAnswer,
+    embedder::{EmbedderShared, EndpointAnswer},
     vector_file,
     vector_table::{UnitVector, VectorTable},
 };

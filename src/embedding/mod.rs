@@ -5,14 +5,12 @@
 //! the others are learned in the background. A search waits only briefly for the vector of its
 //! query, and does without it on any failure.
 //!
-//! Pure modules choose the next texts (`request_batch`), check answers (`openai_api`), hold the
-//! vectors (`vector_table`) and detect outages (`endpoint_health`). `background_embedding` and
+//! Pure modules choose the next texts (`request_batch`), check answers (`openai_api`), and
+//! hold the vectors (`vector_table`). `background_embedding` and
 //! `query_vector` drive them. `vector_file` stores learned vectors under a hash of each text.
 
 mod background_embedding;
 mod embedder;
-mod embedder_state;
-mod endpoint_health;
 mod error;
 mod openai_api;
 mod query_vector;

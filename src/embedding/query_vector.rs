@@ -6,8 +6,7 @@ use tokio::{sync::oneshot, time};
 
 use super::{
     Embedder, EmbeddingText,
-    embedder_state::EmbedderShared,
-    endpoint_health::{EndpointAnswer, EndpointHealth},
+    embedder::{EmbedderShared, EndpointAnswer, EndpointHealth},
 };
 use crate::{breaker::BreakerChange, capacity_holder::Holder, fault_class::Fault};
 

@@ -10,13 +10,13 @@ use tokio::{sync::OnceCell, task::spawn_blocking};
 use super::{
     matching::{MatchScore, RequestedTask},
     registry::RegistryEntry,
-    remembered_tools::RememberedTools,
     reply::{ExistingServer, ListedServer, display_text},
     trust::TrustVerdict,
 };
 use crate::{
-    catalog::{Catalog, CatalogSnapshot},
+    catalog::{Catalog, CatalogSnapshot, Listing},
     config::{Config, ProvisionConfig, Provisionable, defaults},
+    protocol::list_page::ListItem,
     search::{AnalyzedServer, RankingStrategy, SearchIndex, SearchQuery, Thesaurus, ToolPosition},
     server_name::ServerName,
 };
@@ -244,4 +244,42 @@ fn analyzed(name: &ServerName, server: &Provisionable) -> Arc<AnalyzedServer> {
         "description": server.description,
     });
     Arc::new(AnalyzedServer::of(name.as_str(), "", [definition.to_string().as_str()].into_iter()))
+}
+
+/// The tools that servers had in an earlier run, with their search index. Each tool is scored by
+/// itself: all tools of a large server together match any request.
+#[derive(Debug)]
+pub(super) struct RememberedTools {
+    /// The position of each server among those that may be added, with its name and tools.
+    servers: Vec<(usize, ServerName, Listing)>,
+    index: SearchIndex,
+}
+
+impl RememberedTools {
+    /// Returns the index of these tools; each server comes with its position.
+    pub(super) fn new(servers: Vec<(usize, ServerName, Listing)>, thesaurus: &Thesaurus) -> Self {
+        let analyzed: Vec<_> = servers
+            .iter()
+            .map(|(_, name, tools)| {
+                Arc::new(AnalyzedServer::of(name.as_str(), "", tools.iter().map(ListItem::json)))
+            })
+            .collect();
+        let index = SearchIndex::new(&analyzed, thesaurus);
+        Self { servers, index }
+    }
+
+    /// Returns the first results of a search, each with the position of its server.
+    pub(super) fn found(
+        &self,
+        text: &str,
+        strategy: RankingStrategy,
+    ) -> Vec<(usize, &ServerName, &ListItem)> {
+        let hits = self.index.search(&SearchQuery::new(text, strategy, defaults::SHORTLIST_MAX));
+        hits.iter()
+            .filter_map(|hit| {
+                let (at, name, tools) = self.servers.get(hit.place.server)?;
+                Some((*at, name, tools.get(hit.place.tool)?))
+            })
+            .collect()
+    }
 }

@@ -15,7 +15,6 @@ mod candidates;
 mod matching;
 mod provisioner;
 mod registry;
-mod remembered_tools;
 mod reply;
 mod trust;
 

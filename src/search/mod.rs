@@ -22,7 +22,6 @@ mod analyzed_server;
 mod bigram_filter;
 mod definition_text;
 mod document_builder;
-mod explanation;
 mod index;
 mod keyword_ranking;
 mod name_index;
@@ -41,14 +40,13 @@ mod term_evidence;
 mod thesaurus;
 mod tokenizer;
 mod tool_vectors;
-mod top_tools;
 
 pub use analyzed_server::{AnalyzedServer, TextField};
-pub use explanation::{ScoreExplanation, ScorePart};
 pub use index::SearchIndex;
 pub use pattern::{SearchPattern, SearchPatternError};
 pub use query::{RankingStrategy, SearchHit, SearchQuery, ToolPosition};
 pub use relevance_terms::{RelevanceTerms, bearing};
+pub use score_parts::{ScoreExplanation, ScorePart};
 pub use thesaurus::Thesaurus;
 
 #[cfg(test)]

@@ -430,3 +430,22 @@ async fn a_dropped_embedder_aborts_its_requests() {
     };
     time::timeout(LONG, gone).await.expect("nothing holds it");
 }
+
+#[test]
+fn an_outage_begins_and_ends_once() {
+    let mut health = EndpointHealth::default();
+    assert!(!health.note_answer(EndpointAnswer::InTime));
+    assert!(health.note_failure(EndpointHealth::Failing));
+    assert!(!health.note_failure(EndpointHealth::Failing));
+    assert!(!health.note_failure(EndpointHealth::Slow));
+    assert!(health.note_answer(EndpointAnswer::AnyTime));
+    assert!(!health.note_answer(EndpointAnswer::InTime));
+}
+
+#[test]
+fn a_slow_endpoint_recovers_only_with_an_answer_in_time() {
+    let mut health = EndpointHealth::default();
+    assert!(health.note_failure(EndpointHealth::Slow));
+    assert!(!health.note_answer(EndpointAnswer::AnyTime));
+    assert!(health.note_answer(EndpointAnswer::InTime));
+}
