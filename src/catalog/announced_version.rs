@@ -19,9 +19,7 @@ pub(super) enum ClientView {
 /// The place of a page in the list that a client was shown as its server wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListPosition {
-    /// The page is the first one.
     pub(super) is_first: bool,
-    /// The page is the last one.
     pub(super) is_last: bool,
 }
 

@@ -192,7 +192,6 @@ impl Catalog {
     }
 }
 
-/// Sends a notice without waiting.
 pub(super) fn try_send(notices: &mpsc::Sender<Announcement>, notice: Announcement) {
     match notices.try_send(notice) {
         // The channel is closed when the service stops.

@@ -12,7 +12,6 @@ use crate::config::{EraChoice, SecretValue, ServerConfig, TransportConfig};
 pub(super) struct CatalogDigest([u8; 32]);
 
 impl CatalogDigest {
-    /// Returns the hash of `bytes`.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }

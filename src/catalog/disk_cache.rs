@@ -104,7 +104,6 @@ impl DiskCache {
         Some(digest)
     }
 
-    /// Returns whether the cache has any file.
     pub(super) fn has_files(&self) -> bool {
         let files = self.directory().and_then(|directory| directory.read_dir().ok());
         files.is_some_and(|mut files| files.next().is_some())

@@ -67,7 +67,6 @@ struct Kept {
     is_announced: bool,
 }
 
-/// The result of reading a list.
 pub(super) struct ListRead {
     pub(super) listing: Listing,
     /// Some clients know another list.
@@ -110,7 +109,6 @@ impl ListEntry {
         self.state().kept.as_ref().map(|kept| Arc::clone(&kept.listing))
     }
 
-    /// Returns the readiness of the server.
     pub(super) fn readiness(
         &self,
         slot: &Arc<ServerSlot>,
@@ -214,7 +212,6 @@ impl ListEntry {
         self.state().client_view.forget();
     }
 
-    /// Reads the list.
     pub(super) async fn read(
         &self,
         slot: Arc<ServerSlot>,

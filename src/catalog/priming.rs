@@ -19,7 +19,6 @@ use crate::{
 };
 
 impl Catalog {
-    /// Returns the value of `catalog.prime`.
     pub(super) fn is_primed(&self) -> bool {
         self.is_primed.load(Ordering::Relaxed)
     }

@@ -103,7 +103,6 @@ impl SnapshotPublisher {
         self.embedded.store(Arc::new(Embedded { declared, embedder, epoch }));
     }
 
-    /// Returns the embedder, if one is configured.
     pub(super) fn embedder(&self) -> Option<Arc<Embedder>> {
         self.embedded.load().embedder.clone()
     }

@@ -115,7 +115,6 @@ impl KnownLists {
         KnownChange::Changed
     }
 
-    /// Returns the profile that the server sent.
     pub(super) fn profile(&self) -> Option<&Arc<ServerProfile>> {
         self.profile.as_ref()
     }

@@ -89,7 +89,6 @@ pub struct KnownServer {
 }
 
 impl CatalogSnapshot {
-    /// Returns a snapshot without servers.
     pub(super) fn empty(vocabulary: &Arc<SynonymTable>) -> Self {
         let index = Arc::new(SearchIndex::new(&[], &Thesaurus::default()));
         let (servers, vocabulary) = (Vec::new(), Arc::clone(vocabulary));
@@ -146,7 +145,6 @@ impl CatalogSnapshot {
         Some((server, server.tools.get(place.tool)?))
     }
 
-    /// Returns the next snapshot.
     pub(super) fn next(
         &self,
         known: &BTreeMap<ServerName, KnownLists>,

@@ -159,7 +159,6 @@ impl CatalogStore {
         (state.known.clone(), state.revision)
     }
 
-    /// Returns the record of one server.
     pub(super) fn known(&self, server: &ServerName) -> Option<KnownLists> {
         self.state().known.get(server).cloned()
     }
@@ -174,7 +173,6 @@ impl CatalogStore {
         self.state().known.get(server)?.listing(list)
     }
 
-    /// Returns the profile of a server.
     pub(super) fn profile(&self, server: &ServerName) -> Option<Arc<ServerProfile>> {
         self.state().known.get(server)?.profile().cloned()
     }

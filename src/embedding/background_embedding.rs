@@ -134,7 +134,6 @@ impl EmbedderShared {
         self.changes.send_modify(|n| *n += 1);
     }
 
-    /// Writes the known vectors to the disk.
     async fn save(self: &Arc<Self>) {
         let Some(file) = self.file.clone() else { return };
         let (space, all) = (self.space, self.state().vectors.all.clone());

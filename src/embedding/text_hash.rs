@@ -29,7 +29,6 @@ impl EmbeddingText {
         &self.text
     }
 
-    /// Returns the hash of the text.
     pub(super) fn digest(&self) -> TextDigest {
         self.digest
     }

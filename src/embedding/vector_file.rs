@@ -46,7 +46,6 @@ pub(super) fn read(path: &Path, space: TextDigest) -> HashMap<TextDigest, UnitVe
     HashMap::new()
 }
 
-/// Writes the vectors of `space`.
 pub(super) fn write(path: &Path, space: TextDigest, vectors: &HashMap<TextDigest, UnitVector>) {
     let n_vectors = vectors.len();
     let replaced = files::replace(path, &text(space, vectors));

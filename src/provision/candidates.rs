@@ -67,7 +67,6 @@ impl ProvisionOffer {
         }
     }
 
-    /// Returns the synonyms.
     fn thesaurus(&self) -> &Arc<Thesaurus> {
         self.thesaurus.get_or_init(|| match self.strategy {
             RankingStrategy::Hybrid => Thesaurus::with_synonyms(&self.synonyms),
@@ -84,7 +83,6 @@ impl ProvisionOffer {
         })
     }
 
-    /// Returns whether provisioning is on.
     pub(super) fn is_enabled(&self) -> bool {
         self.rules.is_enabled
     }
@@ -210,7 +208,6 @@ impl ProvisionOffer {
 }
 
 impl Candidate {
-    /// Returns the candidate as a suggestion.
     pub(super) fn suggested(&self) -> ExistingServer {
         ExistingServer {
             name: self.name.clone(),

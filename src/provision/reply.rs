@@ -102,7 +102,6 @@ pub struct ListedServer {
 }
 
 impl CallableTool {
-    /// Returns a tool of `server`.
     pub(super) fn new(server: &ServerName, tool: &ListItem, confidence: f64) -> Self {
         let description =
             ObjectMembers::read(tool.json()).and_then(|tool| tool.string("description"));

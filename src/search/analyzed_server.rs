@@ -5,6 +5,8 @@
 
 use std::{collections::HashMap, fmt};
 
+use serde::Serialize;
+
 use super::{
     bigram_filter::BigramFilter,
     definition_text::DefinitionText,
@@ -16,7 +18,7 @@ use super::{
 pub(super) const WORDS_MAX: usize = 2000;
 
 /// The place of a word in a definition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TextField {
     /// The tool's name.
@@ -51,14 +53,7 @@ impl TextField {
 
 impl fmt::Display for TextField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Name => "name",
-            Self::Title => "title",
-            Self::Description => "description",
-            Self::Parameters => "parameters",
-            Self::Remarks => "remarks",
-            Self::Server => "server",
-        })
+        self.serialize(f)
     }
 }
 
@@ -108,28 +103,23 @@ impl AnalyzedTool {
         &self.text[..self.borders[1] as usize]
     }
 
-    /// Returns the name of its server, in lower case.
     pub(super) fn server(&self) -> &str {
         // One byte separates the server from the tool's name.
         &self.text[..self.borders[0] as usize - 1]
     }
 
-    /// Returns its name, in lower case.
     pub(super) fn name(&self) -> &str {
         &self.text[self.borders[0] as usize..self.borders[1] as usize]
     }
 
-    /// Returns its title, in lower case.
     pub(super) fn title(&self) -> &str {
         &self.text[self.borders[1] as usize..self.borders[2] as usize]
     }
 
-    /// Returns its description, in lower case.
     pub(super) fn description(&self) -> &str {
         &self.text[self.borders[2] as usize..]
     }
 
-    /// Returns the words of each field.
     pub(super) fn fields(&self) -> impl Iterator<Item = (TextField, &[u32])> {
         let starts = [0].into_iter().chain(self.ends);
         let spans = starts.zip(self.ends);
@@ -148,7 +138,6 @@ pub(super) struct StemTable {
 }
 
 impl StemTable {
-    /// Returns all stems in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.text[start as usize..end as usize])

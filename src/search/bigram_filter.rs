@@ -9,7 +9,6 @@ const BITS: usize = 1 << 10;
 pub(super) struct BigramFilter([u64; BITS / 64]);
 
 impl BigramFilter {
-    /// Returns the pairs of a text.
     pub(super) fn of(text: &str) -> Self {
         let mut bits = [0; BITS / 64];
         for pair in text.as_bytes().windows(2) {
@@ -29,7 +28,6 @@ impl BigramFilter {
 pub(super) struct QueryPairs(Vec<(usize, u64)>);
 
 impl QueryPairs {
-    /// Returns the pairs of a word.
     pub(super) fn of(word: &str) -> Self {
         let parts = BigramFilter::of(word).0.into_iter().enumerate();
         Self(parts.filter(|&(_, part)| part != 0).collect())

@@ -28,7 +28,6 @@ pub(super) struct DefinitionText<'a> {
     pub(super) name: Cow<'a, str>,
     /// The title of the tool or of its annotations.
     pub(super) title: Cow<'a, str>,
-    /// The description.
     pub(super) description: Cow<'a, str>,
     /// The names of its parameters and the short values of enumerations.
     pub(super) parameters: String,

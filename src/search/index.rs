@@ -179,7 +179,6 @@ impl SearchIndex {
         all.filter(|&number| self.is_of(query, number)).collect()
     }
 
-    /// Returns the tools that a query names.
     fn named(&self, query: &SearchQuery<'_>) -> NamedTools {
         self.words.names.called(query.text, |number| self.numbered(number))
     }
@@ -222,13 +221,11 @@ impl SearchIndex {
         self.words.firsts.last().copied().unwrap_or_default()
     }
 
-    /// Returns the tool with a number.
     fn numbered(&self, number: u32) -> &AnalyzedTool {
         let place = self.place(number);
         &self.words.servers[place.server].tools[place.tool]
     }
 
-    /// Returns the server of the tool with a number.
     fn server_of(&self, number: u32) -> u32 {
         self.words.owners[number as usize]
     }
@@ -311,7 +308,6 @@ impl ToolScore {
         if self.terms > 0.0 { f64::from(weights::SERVER) * self.server } else { 0.0 }
     }
 
-    /// Returns the contribution of the vectors.
     pub(super) fn of_vectors(&self) -> f64 {
         // Without known words, the vectors alone decide.
         f64::from(weights::VECTOR) * self.similarity * self.asked.max(1.0)
@@ -340,7 +336,6 @@ pub(super) struct TopTools {
 }
 
 impl TopTools {
-    /// Returns an empty selection of at most `limit` tools.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, found: Vec::new() }
     }

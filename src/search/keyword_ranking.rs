@@ -58,14 +58,12 @@ impl KeywordQuery {
         }
     }
 
-    /// Returns the score of all words in `tool`.
     pub(super) fn score(&self, tool: &AnalyzedTool) -> f64 {
         let mut score = 0.0;
         self.each_in(tool, |_, _, added| score += added);
         score
     }
 
-    /// Returns the score of each word in `tool`.
     pub(super) fn parts(&self, tool: &AnalyzedTool) -> Vec<ScorePart> {
         let mut parts = Vec::new();
         self.each_in(tool, |word, found, score| {

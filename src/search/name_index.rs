@@ -45,7 +45,6 @@ impl NameMatch {
         }
     }
 
-    /// Returns the description.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Loosely => "the name in other letters",
@@ -56,7 +55,6 @@ impl NameMatch {
 }
 
 impl NameIndex {
-    /// Returns an index of tools, each with its number.
     pub(super) fn of<'a>(tools: impl Iterator<Item = (u32, &'a AnalyzedTool)>) -> Self {
         let keys = |(number, tool): (u32, &AnalyzedTool)| {
             [key(None, tool.name()), key(Some(tool.server()), tool.name())].map(|key| (key, number))

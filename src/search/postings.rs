@@ -53,7 +53,6 @@ impl PostingLists {
         }
     }
 
-    /// Returns the amount of a feature in a document.
     pub(super) fn amount(&self, feature: u32, document: u32) -> f32 {
         let list = self.with(feature);
         list.binary_search_by_key(&document, |&(document, _)| document)

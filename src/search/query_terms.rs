@@ -15,7 +15,6 @@ pub(super) struct QueryTerms {
     pub(super) words: Vec<QueryWord>,
 }
 
-/// A word of a query.
 pub(super) struct QueryWord {
     /// The word as it was written, or its correction.
     pub(super) text: Box<str>,
@@ -24,7 +23,6 @@ pub(super) struct QueryWord {
     /// `true` if it may be a value for the tool: a number, or the name of a person or a place,
     /// which is upper case in the middle of a sentence.
     pub(super) is_value: bool,
-    /// Its weight.
     pub(super) weight: f32,
     /// The concepts that it stands for, with their weights.
     pub(super) senses: Vec<(u32, f32)>,

@@ -156,7 +156,6 @@ pub struct ScorePart {
 }
 
 impl ScoreExplanation {
-    /// Adds up `parts`.
     pub(super) fn of(mut parts: Vec<ScorePart>) -> Self {
         parts.sort_by(|a, b| b.score.total_cmp(&a.score));
         Self { score: parts.iter().map(|part| part.score).sum(), parts }

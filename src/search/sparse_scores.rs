@@ -9,7 +9,6 @@ pub(super) struct SparseScores {
 }
 
 impl SparseScores {
-    /// Returns an array with room for `length` places.
     pub(super) fn new(length: usize) -> Self {
         Self { values: vec![0.0; length], set: Vec::new() }
     }
@@ -19,7 +18,6 @@ impl SparseScores {
         self.values[place as usize]
     }
 
-    /// Adds to the number at a place.
     pub(super) fn add(&mut self, place: u32, value: f32) {
         let known = self.touch(place);
         *known += value;
@@ -31,7 +29,6 @@ impl SparseScores {
         *known = known.max(value);
     }
 
-    /// Resets the number at a place to 0.
     pub(super) fn clear(&mut self, place: u32) {
         self.values[place as usize] = 0.0;
     }

@@ -97,7 +97,6 @@ impl TermDictionary {
         vocabulary.iter().map(|stem| self.find(stem).unwrap_or(u32::MAX)).collect()
     }
 
-    /// Returns the number of a stem, if it is known.
     pub(super) fn find(&self, stem: &str) -> Option<u32> {
         self.numbers.get(stem).copied()
     }

@@ -76,7 +76,6 @@ impl TermEvidence {
         f64::from(n_words * rarest * (1.0 + weights::BOTH))
     }
 
-    /// Returns the evidence for each document.
     pub(super) fn find(&self, request: &QueryTerms) -> DocumentEvidence {
         let n_documents = self.stems.n_documents;
         let [mut score, mut covered] = [(), ()].map(|()| SparseScores::new(n_documents));

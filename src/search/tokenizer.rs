@@ -64,7 +64,6 @@ pub(super) fn each(text: &str, kind: TextKind, mut found: impl FnMut(&str, WordF
     }
 }
 
-/// Returns whether a word is a number.
 pub(super) fn is_number(word: &str) -> bool {
     is_all(word, u8::is_ascii_digit)
 }

@@ -40,7 +40,6 @@ impl ToolVectors {
 }
 
 impl ToolSimilarity {
-    /// Returns `true` if no similarity is known.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

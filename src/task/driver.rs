@@ -323,7 +323,6 @@ impl TaskDriver {
         taken
     }
 
-    /// Records the end of a call.
     pub(super) async fn end(&self, id: &str, end: TaskEnd) {
         self.record_event(id, TaskEvent::Ended(end)).await;
     }

@@ -14,14 +14,12 @@
 
 mod driver;
 mod record;
-mod status;
 mod store;
 mod task_files;
 mod task_run;
 mod upstream_task;
 
 pub use driver::{CancelError, TaskDriver, TaskStartError, TaskWork};
-pub use record::{TaskOutcome, TaskRecord, UpstreamTask};
-pub use status::TaskStatus;
+pub use record::{TaskOutcome, TaskRecord, TaskStatus, UpstreamTask};
 pub use store::{TaskEnd, TaskEvent, TaskLimits, TaskStore};
 pub use task_files::TaskFiles;

@@ -112,7 +112,6 @@ fn written(entry: &fs::DirEntry) -> Option<SystemTime> {
     entry.metadata().ok()?.modified().ok()
 }
 
-/// Reads one file.
 fn read(path: &Path) -> Result<TaskRecord, String> {
     let bytes = files::content(path, defaults::TASK_FILE_BYTES_MAX)
         .map_err(|error| error.to_string())?

@@ -235,7 +235,6 @@ impl TaskPoller<'_> {
         self.driver.end(self.id, end).await;
     }
 
-    /// Makes the server cancel its task.
     async fn cancel_upstream(&self) -> Result<(), CancelError> {
         let answer = self.request(task::CANCEL).await.map_err(CancelError::Unasked)?;
         match TaskEnd::of_answer(&answer) {
@@ -244,14 +243,12 @@ impl TaskPoller<'_> {
         }
     }
 
-    /// Sends a request about the task.
     async fn request(&self, method: &str) -> Result<Message, CallError> {
         let params = format!(r#"{{"taskId":{}}}"#, Value::from(&*self.upstream.id));
         self.driver.operators.ask_about_task(self.server, method, &params, Holder::SERVICE).await
     }
 }
 
-/// Returns the time until the next poll.
 fn poll_interval(poll_ms: Option<u64>) -> Duration {
     let (shortest, longest) = defaults::TASK_POLL_RANGE;
     poll_ms.map_or(defaults::TASK_POLL, Duration::from_millis).clamp(shortest, longest)

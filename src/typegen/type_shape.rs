@@ -38,16 +38,13 @@ pub(super) struct ObjectMember {
     pub(super) name: String,
     /// `true` if it may be missing.
     pub(super) is_optional: bool,
-    /// Its type.
     pub(super) kind: TypeShape,
-    /// Its description and tags.
     pub(super) about: TypeDoc,
 }
 
 /// The documentation of a type or a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct TypeDoc {
-    /// The description.
     pub(super) description: Option<String>,
     /// The tags, such as `@format date-time`.
     pub(super) tags: Vec<String>,
@@ -58,7 +55,6 @@ pub(super) struct TypeDoc {
 pub(super) struct NamedType {
     /// Its name.
     pub(super) name: String,
-    /// Its description and tags.
     pub(super) about: TypeDoc,
     /// The text of the type.
     pub(super) text: String,

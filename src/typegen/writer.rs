@@ -5,7 +5,6 @@
 use super::type_shape::{NamedType, ObjectMember, TypeShape};
 use crate::{config::defaults, redact};
 
-/// Returns the declaration of a type.
 pub(super) fn declaration(named: &NamedType) -> String {
     let about = comment(named.about.description.as_deref(), &named.about.tags, 0);
     format!("\n{about}export type {} = {};\n", named.name, named.text)
@@ -82,7 +81,6 @@ fn key(name: &str) -> String {
     if is_plain { name.to_owned() } else { quoted(name) }
 }
 
-/// Returns a string literal.
 pub(super) fn quoted(text: &str) -> String {
     let json = serde_json::Value::from(text).to_string();
     // It must not contain a line end, or a character that misleads readers.

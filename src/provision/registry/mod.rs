@@ -58,7 +58,6 @@ enum RegistryError {
 }
 
 impl RegistryError {
-    /// Returns the code of the error.
     fn code(&self) -> &'static str {
         match self {
             Self::Web(error) => error.code(),
@@ -67,7 +66,6 @@ impl RegistryError {
         }
     }
 
-    /// Returns advice for the operator.
     fn hint(&self) -> &'static str {
         match self {
             Self::Web(error) => error.hint(),

@@ -86,7 +86,6 @@ pub enum TooComplex {
     Marked,
 }
 
-/// A schema within bounds.
 pub(super) struct BoundedSchema {
     /// The schema to compile.
     pub(super) schema: Value,

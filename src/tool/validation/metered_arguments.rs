@@ -75,7 +75,6 @@ pub(super) struct MeteredItems<'a> {
     of: MeteredValue<'a>,
 }
 
-/// Returns the steps for a pass over `bytes` bytes.
 fn pass(bytes: usize) -> u64 {
     (bytes / STEP_BYTES) as u64
 }
