@@ -77,16 +77,6 @@ impl ClientView {
             *self = Self::Mixed;
         }
     }
-
-    /// Records that a client was shown something other than the list.
-    pub(super) fn mark_stale(&mut self) {
-        *self = Self::Mixed;
-    }
-
-    /// Records that all clients are notified to ask again, without a comparison.
-    pub(super) fn forget(&mut self) {
-        *self = Self::Nothing;
-    }
 }
 
 #[cfg(test)]
@@ -111,7 +101,7 @@ mod tests {
         assert!(!view.compare(&listing(&["a"])));
         assert!(view.compare(&listing(&["b"])));
         assert!(!view.compare(&listing(&["b"])), "they were notified");
-        view.mark_stale();
+        view = ClientView::Mixed;
         assert!(view.compare(&listing(&["b"])));
     }
 
@@ -162,7 +152,7 @@ mod tests {
         let mut view = ClientView::default();
         view.note_page(&listing(&["a"]), place(true, true));
         assert_eq!(view, ClientView::One(listing(&["a"])));
-        view.forget();
+        view = ClientView::Nothing;
         view.note_page(&listing(&["a"]), place(true, false));
         assert_eq!(view, ClientView::Mixed);
         assert!(view.list(&listing(&["a"])));

@@ -199,7 +199,7 @@ impl ListEntry {
 
     /// Records that a client was shown something that may be wrong.
     pub(super) fn mark_stale(&self) {
-        self.state().client_view.mark_stale();
+        self.state().client_view = ClientView::Mixed;
     }
 
     /// Returns whether clients were shown nothing since they were last notified to ask again.
@@ -207,9 +207,9 @@ impl ListEntry {
         self.state().client_view == ClientView::Nothing
     }
 
-    /// Records that all clients are notified to ask again.
+    /// Records that all clients are notified to ask again, without a comparison.
     pub(super) fn forget(&self) {
-        self.state().client_view.forget();
+        self.state().client_view = ClientView::Nothing;
     }
 
     pub(super) async fn read(

@@ -275,8 +275,8 @@ fn with_vectors(
 impl SynonymTable {
     /// Returns a table of the built-in thesaurus and these declared groups.
     pub(super) fn of(synonyms: &[Vec<String>]) -> Self {
-        let (digest, synonyms) = (Self::digest(synonyms), synonyms.to_vec());
-        Self { synonyms, thesaurus: OnceLock::new(), digest }
+        let digest = CatalogDigest::of(format!("{synonyms:?}").as_bytes());
+        Self { synonyms: synonyms.to_vec(), thesaurus: OnceLock::new(), digest }
     }
 
     /// Returns the thesaurus. The first call takes a few milliseconds.
@@ -286,11 +286,7 @@ impl SynonymTable {
 
     /// Returns whether the declared groups equal `synonyms`.
     pub(super) fn has_groups(&self, synonyms: &[Vec<String>]) -> bool {
-        self.digest == Self::digest(synonyms)
-    }
-
-    fn digest(synonyms: &[Vec<String>]) -> CatalogDigest {
-        CatalogDigest::of(format!("{synonyms:?}").as_bytes())
+        self.synonyms == synonyms
     }
 }
 

@@ -37,23 +37,19 @@ impl KeywordQuery {
     }
 
     /// Calls `found` with each word in `tool`, the place of the match, and its score.
-    pub(super) fn each_in(
-        &self,
-        tool: &AnalyzedTool,
-        mut found: impl FnMut(&str, KeywordHits, f64),
-    ) {
+    pub(super) fn each_in(&self, tool: &AnalyzedTool, mut found: impl FnMut(&str, &str, f64)) {
         let [is_name, in_name, in_description] = SCORES;
         for Word { text: word, finder, .. } in
             self.0.iter().filter(|word| tool.pairs.may_have(&word.pairs))
         {
             let has = |text: &str| finder.find(text.as_bytes()).is_some();
             if tool.name() == word {
-                found(word, KeywordHits::IsName, is_name);
+                found(word, "is the name", is_name);
             } else if has(tool.name()) {
-                found(word, KeywordHits::InName, in_name);
+                found(word, "in name", in_name);
             }
             if has(tool.description()) {
-                found(word, KeywordHits::InDescription, in_description);
+                found(word, "in description", in_description);
             }
         }
     }
@@ -67,12 +63,7 @@ impl KeywordQuery {
     pub(super) fn parts(&self, tool: &AnalyzedTool) -> Vec<ScorePart> {
         let mut parts = Vec::new();
         self.each_in(tool, |word, found, score| {
-            let name = match found {
-                KeywordHits::IsName => format!("`{word}` is the name"),
-                KeywordHits::InName => format!("`{word}` in name"),
-                KeywordHits::InDescription => format!("`{word}` in description"),
-            };
-            parts.push(ScorePart { name, score });
+            parts.push(ScorePart { name: format!("`{word}` {found}"), score });
         });
         parts
     }
@@ -96,12 +87,4 @@ impl KeywordQuery {
         let most = self.most();
         if most > 0.0 { (score / most).min(1.0) } else { 0.0 }
     }
-}
-
-/// The place of a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KeywordHits {
-    IsName,
-    InName,
-    InDescription,
 }

@@ -1,6 +1,4 @@
-//! The names of types.
-//!
-//! Pure.
+//! The names of types. Pure.
 
 use std::collections::HashSet;
 

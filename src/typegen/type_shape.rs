@@ -1,6 +1,4 @@
-//! The TypeScript types that schemas need.
-//!
-//! Pure.
+//! The TypeScript types that schemas need. Pure.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,4 @@
-//! The conversion of types to text.
-//!
-//! Pure.
+//! The conversion of types to text. Pure.
 
 use super::type_shape::{NamedType, ObjectMember, TypeShape};
 use crate::{config::defaults, redact};
