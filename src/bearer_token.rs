@@ -13,7 +13,7 @@ use arc_swap::ArcSwapOption;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-use crate::config::{TokenLocation, defaults, secret::SecretError};
+use crate::config::{SecretReference, defaults, secret::SecretError};
 
 /// The HMAC with a random key of this process; without the key, a tag reveals nothing.
 static KEYED_HMAC: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
@@ -37,7 +37,7 @@ pub enum TokenError {
     )]
     TooShort {
         /// The location of the token.
-        location: TokenLocation,
+        location: SecretReference,
         /// The number of characters it has.
         n_bytes: usize,
     },
@@ -45,13 +45,13 @@ pub enum TokenError {
     #[error("the client token `{location}` has more than {} characters", defaults::TOKEN_BYTES_MAX)]
     TooLong {
         /// The location of the token.
-        location: TokenLocation,
+        location: SecretReference,
     },
     /// The token has a character that no client could send.
     #[error("the client token `{location}` has a character that is not printable ASCII")]
     Unprintable {
         /// The location of the token.
-        location: TokenLocation,
+        location: SecretReference,
     },
 }
 
@@ -78,7 +78,7 @@ impl BearerToken {
     ///
     /// [`TokenError`] names the location and the mistake.
     pub fn load_configured(
-        location: Option<&TokenLocation>,
+        location: Option<&SecretReference>,
         credentials: Option<&Path>,
     ) -> Result<Option<Self>, TokenError> {
         let Some(location) = location else { return Ok(None) };

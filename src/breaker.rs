@@ -198,8 +198,8 @@ impl Breaker {
             self.last_fault = Some(fault);
         }
         match fault {
-            // After `Auth`, the server is reachable, but it is unknown whether it works.
-            Fault::Cancelled | Fault::Auth => {
+            // The server is reachable after `Auth` and `Throttled`, but it may not work.
+            Fault::Cancelled | Fault::Auth | Fault::Throttled => {
                 self.cancelled(ticket, now);
                 return BreakerChange::Nothing;
             }

@@ -16,6 +16,8 @@ pub enum Fault {
     Offline,
     /// The server answered with an HTTP error status.
     Http,
+    /// The server asks to be left alone for a while: HTTP 429 or 503 with `Retry-After`.
+    Throttled,
     /// The server's process ended.
     StdioExit,
     /// Another failure.
@@ -28,10 +30,11 @@ pub enum Fault {
 
 impl Fault {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Auth,
         Self::Offline,
         Self::Http,
+        Self::Throttled,
         Self::StdioExit,
         Self::Other,
         Self::Protocol,
@@ -51,7 +54,7 @@ impl Fault {
     pub fn counts(self) -> bool {
         match self {
             Self::Offline | Self::Http | Self::StdioExit | Self::Other => true,
-            Self::Auth | Self::Protocol | Self::Cancelled => false,
+            Self::Auth | Self::Throttled | Self::Protocol | Self::Cancelled => false,
         }
     }
 
@@ -61,6 +64,7 @@ impl Fault {
             Self::Auth => "auth",
             Self::Offline => "offline",
             Self::Http => "http",
+            Self::Throttled => "throttled",
             Self::StdioExit => "stdio-exit",
             Self::Other => "other",
             Self::Protocol => "protocol",
@@ -74,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_of_the_seven_fault_classes_count() {
+    fn four_of_the_eight_fault_classes_count() {
         let counting: Vec<&str> =
             Fault::ALL.into_iter().filter(|fault| fault.counts()).map(Fault::name).collect();
         assert_eq!(counting, ["offline", "http", "stdio-exit", "other"]);

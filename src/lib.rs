@@ -44,11 +44,13 @@
 //! | account | the user or token that capacity is shared between; its members are sessions and connections |
 //! | admission | the decision which request gets one of `pool.size` permits, and which idle connection is evicted for it |
 //! | alias | the name of a tool whose `SERVER__NAME` is too long for clients |
+//! | authorizer | the tokens of one server, and the way to the next ones |
 //! | breaker | the state that keeps requests from a server that failed repeatedly |
 //! | catalog | the lists of all servers, in memory and on disk, also of servers without a connection |
 //! | child | a process that metamcp spawned and that speaks MCP over its pipes |
 //! | cold start | the time in which servers connect for the first time |
 //! | connection | one live MCP session with a server, shared by clients through a mux |
+//! | connector | the trust, the proxy and the policy for addresses with which connections to one server are made |
 //! | continuation | the code that turns the outcome of an exchange into an answer, or into the next request |
 //! | control interface | JSON-RPC for operators, on a Unix socket or at `/rpc` |
 //! | demand | the log level and the resources that clients want a connection to report |
@@ -56,14 +58,18 @@
 //! | era | `legacy` (versions up to 2025-11-25, with a handshake) or `modern` (2026-07-28, without) |
 //! | exchange | one request and its answer, over as many attempts and connections as it takes |
 //! | forwarder | the services that lead from a request and a slot to an exchange |
+//! | forwarded headers | the headers of a client's request that go on to a server |
 //! | generation | the number of a connection, or of a catalog snapshot, that grows with each new one |
 //! | held call | a call of a legacy server that waits for the answers of a modern client |
 //! | holder | the account and the member that a permit, a stream or a request counts for |
+//! | issuer | the URL that identifies an authorization server |
 //! | item | a tool, prompt, resource or resource template |
 //! | lease | the use of a connection by one request |
 //! | link | the transport below a connection: stdio or HTTP |
+//! | login | the agreement of a person, or of an operator, that metamcp uses a server in their name |
 //! | mux | the table that maps ids on a connection to waiting requests |
 //! | notice | a notification that belongs to no request, such as `list_changed` |
+//! | origin | the scheme, host and port of a URL |
 //! | outage | the time in which a server has no connection, although one is wanted or was lost |
 //! | outbox | the buffered notices of one session |
 //! | owner | the client that a connection belongs to, where it is not shared |
@@ -118,7 +124,8 @@
 //! | [`child`] | stdio servers: child processes and systemd units |
 //! | [`fault_class`] | kinds of failures, and which of them the breaker counts |
 //! | [`breaker`] | the circuit breaker of a server |
-//! | [`http_client`] | a client of JSON APIs over HTTP |
+//! | [`http_client`] | the one HTTP client: TLS, HTTP/2, proxies, and the addresses that it may connect to |
+//! | [`oauth`] | logins at servers: discovery, registration, tokens and their refresh |
 //! | [`embedding`] | vectors of texts from an embedding endpoint |
 //! | [`connection`] | one shared MCP connection: mux, stdio, HTTP, handshake |
 //! | [`pool`] | all connections: slots, supervisors, admission, idle timeouts |
@@ -159,6 +166,8 @@
 //!   [`config::defaults`] unless only one file uses it. At a bound, the largest holder makes room.
 //! - Memory that another party sizes counts against one [`memory_budget`].
 //! - Work that a stranger sizes and that can exceed 1 ms runs in the [`compute_pool`].
+//! - A URL that came over the network leads only to the internet, unless the declared server is on
+//!   this host or a private network ([`http_client::AddressPolicy`]).
 //! - A slow or hostile client loses its own request or stream, and delays no other client.
 //! - Only `ingress` chooses an HTTP status.
 //! - A reload checks the file, certificate, token and addresses before it changes anything. Its parts implement [`reconfigure::Reconfigure`];
@@ -203,6 +212,7 @@ pub mod import;
 pub mod ingress;
 pub mod memory_budget;
 pub mod meta;
+pub mod oauth;
 pub mod peer_process;
 pub mod pool;
 pub mod protocol;

@@ -16,10 +16,10 @@ use std::{
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use metamcp::{
-    config::search,
+    config::{ProxyConfig, search},
     embedding::Embedder,
     error_report::chain,
-    http_client::{WebClient, WebLimits},
+    http_client::{JsonClient, WebLimits},
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio_rustls::rustls::{self, ServerConfig, ServerConnection, crypto::ring};
@@ -96,7 +96,7 @@ fn no_key_and_no_proxy_of_the_environment_is_used() {
 #[ignore = "started by another test"]
 async fn a_query_is_answered() {
     let declared = search::EmbeddingConfig { url: url(), model: "m".to_owned(), api_key: None };
-    let embedder = Embedder::new(&declared, None, None).expect("an embedder");
+    let embedder = Embedder::new(&declared, None, None, &ProxyConfig::None).expect("an embedder");
     let asking = async {
         loop {
             // A late answer is cached for the next query.
@@ -165,8 +165,9 @@ fn pem(certified: &CertifiedKey<rcgen::KeyPair>) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{base64}\n-----END CERTIFICATE-----\n")
 }
 
-fn client() -> Result<WebClient, metamcp::http_client::WebError> {
-    WebClient::new(url(), None, WebLimits { timeout: LONG, body_bytes_max: 1 << 10 })
+fn client() -> Result<JsonClient, metamcp::http_client::WebError> {
+    let limits = WebLimits { timeout: LONG, body_bytes_max: 1 << 10 };
+    JsonClient::new(url(), None, limits, &ProxyConfig::None)
 }
 
 #[tokio::test]

@@ -12,28 +12,33 @@
 //!                               ╰─ answered ── awaiting input ── refused ──▶ over
 //! ```
 //!
+//! A server that requires a login leads to *logging in*, once: with the login, the request connects
+//! again.
+//!
 //! A retry connects again, or takes a connection that another client has made meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use super::{
     CallError, InputExchange, InputRefusal, InputStep,
+    attempt_stage::AttemptStage,
     connecting::{self, RequestConnection},
     era_adapter::{AdaptedAnswer, EraAdapter},
+    login_exchange::{LoginExchange, LoginStep},
     retry::{self, FailureClass, RetryBudget, RetryKind},
 };
 use crate::{
     capacity_holder::Holder,
     connection::{
-        CallEvent, ConnectionLimits, PendingRequest, RequestFailure, SessionOwner, SideMessage,
+        CallEvent, ConnectionLimits, ForwardedHeaders, PendingRequest, RequestFailure,
+        SessionOwner, SideMessage,
     },
-    era::ClientEra,
+    era::{self, ClientEra},
     error_report::chain,
-    pool::{BreakerOpen, ConnectionLease, GatePass, ServerSlot},
-    protocol::{Message, jsonrpc::MessagePart, payloads::method},
+    pool::{BreakerOpen, GatePass, ServerSlot},
+    protocol::{Era, Message, jsonrpc::MessagePart, payloads::method},
 };
 
 /// The attempts of one request, over as many connections as needed.
@@ -46,30 +51,18 @@ pub(super) struct Attempts {
     pub(super) adapter: EraAdapter,
     limits: ConnectionLimits,
     ends: Instant,
-    stage: Stage,
+    stage: AttemptStage,
     /// The breaker's pass, until the final outcome is reported: once, regardless of retries.
     pass: Option<GatePass>,
     /// No connection to the server had been lost when the request came.
     is_fresh: bool,
     pub(super) retries: RetryBudget,
+    /// The client was asked to log in.
+    has_asked_login: bool,
     /// The client has got a message before the answer, and would get it twice after a retry.
     has_begun: bool,
-}
-
-/// The stage of the current attempt.
-enum Stage {
-    /// The breaker is open.
-    Tripped(BreakerOpen),
-    /// The connection attempt is stored here, so that a cancelled wait can continue.
-    Connecting(BoxFuture<'static, RequestConnection>),
-    /// There is a connection, and the request must be sent.
-    Leased(ConnectionLease),
-    /// The request is on its way. The call is first, so that none runs on a returned connection.
-    Running { call: PendingRequest, lease: ConnectionLease },
-    /// The client must answer the server's questions first.
-    AwaitingInput(Box<InputExchange>, ConnectionLease),
-    /// Nothing follows: there is an answer or an error, or the client has cancelled the request.
-    Over,
+    /// The headers of the client's request that some server may get.
+    pub(super) forwarded: Option<Arc<ForwardedHeaders>>,
 }
 
 impl Attempts {
@@ -92,11 +85,13 @@ impl Attempts {
             limits,
             // One limit for the connection attempt, the request and its retries together.
             ends: Instant::now() + limits.total,
-            stage: Stage::Over,
+            stage: AttemptStage::Over,
             pass: None,
             is_fresh: false,
             retries: RetryBudget::default(),
+            has_asked_login: false,
             has_begun: false,
+            forwarded: None,
         };
         attempts.enter(limits);
         attempts
@@ -105,7 +100,9 @@ impl Attempts {
     /// Starts another request in place of the completed one. It has the same total time.
     pub(super) fn begin(&mut self, slot: Arc<ServerSlot>, request: Message) {
         let client = std::mem::replace(&mut self.adapter.client, ClientEra::Metamcp);
+        let forwarded = self.forwarded.take();
         *self = Self::new(slot, self.owner.take(), client, self.holder, request, self.limits);
+        self.forwarded = forwarded;
     }
 
     /// Requests a connection, if the breaker admits the request.
@@ -116,20 +113,20 @@ impl Attempts {
                 self.pass = Some(pass);
                 self.stage = self.connecting(Duration::ZERO, limits);
             }
-            Err(tripped) => self.stage = Stage::Tripped(tripped),
+            Err(tripped) => self.stage = AttemptStage::Tripped(tripped),
         }
     }
 
     /// Returns the first stage of an attempt. A shared connection may be available at once.
     /// Otherwise the wait starts after a `pause`.
-    fn connecting(&self, pause: Duration, limits: ConnectionLimits) -> Stage {
+    fn connecting(&self, pause: Duration, limits: ConnectionLimits) -> AttemptStage {
         if pause.is_zero()
             && let Some(lease) = self.slot.ready(self.owner.as_ref())
         {
-            return Stage::Leased(lease);
+            return AttemptStage::Leased(lease);
         }
         let (slot, owner, holder) = (Arc::clone(&self.slot), self.owner.clone(), self.holder);
-        Stage::Connecting(Box::pin(async move {
+        AttemptStage::Connecting(Box::pin(async move {
             time::sleep(pause).await;
             connecting::lease(&slot, holder, owner.as_ref(), limits).await
         }))
@@ -144,32 +141,32 @@ impl Attempts {
     pub(super) async fn next(&mut self) -> Result<CallEvent, CallError> {
         loop {
             let error = match &mut self.stage {
-                Stage::Tripped(BreakerOpen { retry_in }) => {
+                AttemptStage::Tripped(BreakerOpen { retry_in }) => {
                     CallError::Tripped(self.slot.name().clone(), *retry_in)
                 }
-                Stage::Connecting(connecting) => {
+                AttemptStage::Connecting(connecting) => {
                     let RequestConnection { leased, n_starts } = connecting.await;
                     self.retries.started(n_starts);
                     match leased {
                         Ok(lease) => {
-                            self.stage = Stage::Leased(lease);
+                            self.stage = AttemptStage::Leased(lease);
                             continue;
                         }
                         Err(error) => error,
                     }
                 }
-                Stage::Leased(_) => match self.send().await {
+                AttemptStage::Leased(_) => match self.send().await {
                     Ok(()) => continue,
                     Err(error) => error,
                 },
-                Stage::Running { call, .. } => match call.next().await {
+                AttemptStage::Running { call, .. } => match call.next().await {
                     Ok(event) => {
                         self.note(&event);
                         return Ok(event);
                     }
                     Err(source) => self.failed(source),
                 },
-                Stage::AwaitingInput(input, _) => match input.next().await {
+                AttemptStage::AwaitingInput(input, _) => match input.next().await {
                     Ok(InputStep::Ask(question)) => {
                         self.has_begun = true;
                         return Ok(CallEvent::Message(SideMessage::Question(*question)));
@@ -180,34 +177,83 @@ impl Attempts {
                     }
                     Err(source) => self.unanswered(source),
                 },
-                Stage::Over => return std::future::pending().await,
+                AttemptStage::LoggingIn(login) => match login.next().await {
+                    Ok(LoginStep::Ask(question)) => {
+                        return Ok(CallEvent::Message(SideMessage::Question(*question)));
+                    }
+                    // A client of the modern era has no such notification.
+                    Ok(LoginStep::Notify(_)) if self.adapter.client.era() == Some(Era::Modern) => {
+                        continue;
+                    }
+                    Ok(LoginStep::Notify(notice)) => {
+                        return Ok(CallEvent::Message(SideMessage::Notification(notice)));
+                    }
+                    Ok(LoginStep::Done) => {
+                        self.logged_in();
+                        continue;
+                    }
+                    Err(error) => error,
+                },
+                AttemptStage::Over => return std::future::pending().await,
             };
-            self.recover(error)?;
+            match self.login(error) {
+                Ok(login) => self.stage = AttemptStage::LoggingIn(login),
+                Err(error) => self.recover(error)?,
+            }
         }
+    }
+
+    /// Returns the login that may turn `error` into an answer.
+    fn login(&mut self, error: CallError) -> Result<Box<LoginExchange>, CallError> {
+        if self.has_asked_login || self.has_begun {
+            return Err(error);
+        }
+        let (server, client) = (self.slot.name(), &self.adapter.client);
+        let login = LoginExchange::new(self.slot.logins(), server, client, error)?;
+        self.has_asked_login = true;
+        // A refusal says nothing to the breaker, and no other request waits for a person.
+        self.pass = None;
+        Ok(Box::new(login))
+    }
+
+    /// Tries again after the login. Its time does not count against the server.
+    fn logged_in(&mut self) {
+        if let AttemptStage::LoggingIn(login) = self.take_stage() {
+            self.ends += login.elapsed();
+        }
+        self.enter(self.limits_left());
     }
 
     /// Sends the request on its connection.
     async fn send(&mut self) -> Result<(), CallError> {
-        let Stage::Leased(lease) = &self.stage else { return Ok(()) };
+        let AttemptStage::Leased(lease) = &self.stage else { return Ok(()) };
         let limits = self.limits_left();
         if limits.total.is_zero() {
             return Err(self.timed_out());
         }
         let (holder, server, connection) = (self.holder, self.slot.name(), &lease.connection);
         let is_internal = matches!(self.adapter.client, ClientEra::Metamcp);
+        let forwarded = self.forwarded_to_server()?;
         let request = self
             .adapter
             .outgoing(&self.request, &self.slot, connection)
             .map_err(|source| CallError::Untranslatable(server.clone(), source))?;
         let sent = match is_internal {
             true => connection.call_internal(holder, &request, limits).await,
-            false => connection.call(holder, &request, limits).await,
+            false => connection.call(holder, &request, limits, forwarded).await,
         };
         let call = sent.map_err(|source| self.failed(source))?;
-        if let Stage::Leased(lease) = self.take_stage() {
-            self.stage = Stage::Running { call, lease };
+        if let AttemptStage::Leased(lease) = self.take_stage() {
+            self.stage = AttemptStage::Running { call, lease };
         }
         Ok(())
+    }
+
+    /// Returns the headers of the client that the server gets.
+    fn forwarded_to_server(&self) -> Result<Option<Arc<ForwardedHeaders>>, CallError> {
+        let Some(forwarded) = &self.forwarded else { return Ok(None) };
+        let names = self.slot.declared().forward_headers();
+        forwarded.for_server(names).map_err(|source| self.failed(source))
     }
 
     /// Records an event of the server. Its answer is a success for the breaker.
@@ -215,6 +261,8 @@ impl Attempts {
         self.has_begun |= matches!(event, CallEvent::Message(_));
         let CallEvent::Answer(answer) = event else { return };
         if self.request.method() == Some(method::TOOLS_LIST)
+            // A list that depends on the headers of a client says nothing about other clients.
+            && matches!(self.forwarded_to_server(), Ok(None))
             && let Some(page) = answer.part(MessagePart::Result)
         {
             self.slot.hints().learn(page, self.request.part(MessagePart::Cursor).is_none());
@@ -231,7 +279,9 @@ impl Attempts {
     ///
     /// [`CallError`] if the client cannot be asked, or the time is over. Nothing follows it.
     pub(super) fn adapt(&mut self, answer: Message) -> Result<Option<Message>, CallError> {
-        let Stage::Running { call, lease } = self.take_stage() else { return Ok(Some(answer)) };
+        let AttemptStage::Running { call, lease } = self.take_stage() else {
+            return Ok(Some(answer));
+        };
         // The request has its answer, so that there is nothing to cancel.
         drop(call);
         let (request, connection) = (&self.request, &lease.connection);
@@ -243,7 +293,7 @@ impl Attempts {
                     return Err(self.timed_out());
                 }
                 let input = InputExchange::new(input, connection, pause.min(left));
-                self.stage = Stage::AwaitingInput(Box::new(input), lease);
+                self.stage = AttemptStage::AwaitingInput(Box::new(input), lease);
                 Ok(None)
             }
             Err(source) => Err(self.unanswered(source)),
@@ -252,7 +302,7 @@ impl Attempts {
 
     /// Sends the request again with the client's answers.
     fn resend(&mut self) {
-        let Stage::AwaitingInput(input, lease) = self.take_stage() else { return };
+        let AttemptStage::AwaitingInput(input, lease) = self.take_stage() else { return };
         let (responses, state) = input.answers();
         self.adapter.answer(&self.request, responses, state);
         // The client's time to answer does not count against the server. Polling does.
@@ -261,7 +311,7 @@ impl Attempts {
         }
         // The messages that the client got stay valid if the request is sent twice.
         self.has_begun = false;
-        self.stage = Stage::Leased(lease);
+        self.stage = AttemptStage::Leased(lease);
     }
 
     /// Prepares another attempt after a failure, or returns the error after the last one.
@@ -288,7 +338,7 @@ impl Attempts {
             if let Some(pass) = self.pass.take() {
                 pass.failed(error.fault(), incident, &error);
             }
-            self.stage = Stage::Over;
+            self.stage = AttemptStage::Over;
             return Err(error);
         };
         let reason = chain(&error);
@@ -304,7 +354,7 @@ impl Attempts {
             method::TOOLS_CALL => self.request.string(MessagePart::Name).is_some_and(|tool| {
                 // The list that clients got last, or else the one that was read on connecting.
                 self.slot.hints().is_repeatable(&tool).unwrap_or_else(|| {
-                    self.lease().is_some_and(|lease| lease.connection.is_repeatable(&tool))
+                    self.stage.lease().is_some_and(|lease| lease.connection.is_repeatable(&tool))
                 })
             }),
             asked => method::READ_ONLY.contains(&asked),
@@ -312,17 +362,17 @@ impl Attempts {
     }
 
     /// Returns the first stage of another attempt, if the budget allows one.
-    fn try_again(&mut self, again: RetryKind) -> Option<Stage> {
+    fn try_again(&mut self, again: RetryKind) -> Option<AttemptStage> {
         let pause = self.retries.take(again)?;
         if self.retries.may_start() {
             return Some(self.connecting(pause, self.limits_left()));
         }
         // No start is left for this request, but another client may have started the server.
-        self.slot.ready(self.owner.as_ref()).map(Stage::Leased)
+        self.slot.ready(self.owner.as_ref()).map(AttemptStage::Leased)
     }
 
-    fn take_stage(&mut self) -> Stage {
-        std::mem::replace(&mut self.stage, Stage::Over)
+    fn take_stage(&mut self) -> AttemptStage {
+        std::mem::replace(&mut self.stage, AttemptStage::Over)
     }
 
     /// Returns the limits for the rest of the request.
@@ -343,30 +393,25 @@ impl Attempts {
         CallError::Unanswered(self.slot.name().clone(), source)
     }
 
-    fn lease(&self) -> Option<&ConnectionLease> {
-        match &self.stage {
-            Stage::Leased(lease)
-            | Stage::Running { lease, .. }
-            | Stage::AwaitingInput(_, lease) => Some(lease),
-            Stage::Tripped(_) | Stage::Connecting(_) | Stage::Over => None,
-        }
-    }
-
     /// Returns the generation of the request's connection, if it is on one.
     pub(super) fn generation(&self) -> Option<u64> {
-        self.lease().map(|lease| lease.connection.generation())
+        self.stage.lease().map(|lease| lease.connection.generation())
     }
 
     /// Returns the request that the server works on.
     pub(super) fn running(&self) -> Option<&PendingRequest> {
-        if let Stage::Running { call, .. } = &self.stage { Some(call) } else { None }
+        if let AttemptStage::Running { call, .. } = &self.stage { Some(call) } else { None }
     }
 
     /// Continues after a `pause` as the client's request `retry`.
     pub(super) fn resume(&mut self, retry: Message, pause: Duration) {
-        self.request = retry;
+        self.request = match &self.stage {
+            // The question was that of metamcp, and not of the server.
+            AttemptStage::LoggingIn(_) => era::without_answers(&retry, &self.request),
+            _ => retry,
+        };
         self.ends += pause;
-        if let Stage::Running { call, .. } = &mut self.stage {
+        if let AttemptStage::Running { call, .. } = &mut self.stage {
             call.resume(pause);
         }
     }
@@ -374,7 +419,7 @@ impl Attempts {
     /// Cancels the request because the client does not want the answer. Nothing follows.
     pub(super) fn cancel(&mut self) {
         self.pass = None;
-        if let Stage::Running { call, .. } = self.take_stage() {
+        if let AttemptStage::Running { call, .. } = self.take_stage() {
             call.cancel();
         }
     }

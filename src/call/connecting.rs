@@ -86,7 +86,7 @@ pub(super) async fn lease(
     let leasing = slot.lease_for(holder, owner, until);
     let leased = within(slot, limits.total, async { leasing.await.map_err(refused) }).await;
     let n_starts = match &leased {
-        _ if matches!(slot.declared().transport, TransportConfig::Http { .. }) => 0,
+        _ if matches!(slot.declared().transport, TransportConfig::Http(_)) => 0,
         Ok(lease) if lease.connection.generation() > generation => lease.connection.n_opened(),
         Err(CallError::NotConnected(_, SlotError::Dial { attempt, .. })) => {
             u32::from(*attempt > attempts)

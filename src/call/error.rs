@@ -144,6 +144,15 @@ impl CallError {
         if let Self::Failed(_, source) = self { Some(source) } else { None }
     }
 
+    /// Returns whether the server requires a login.
+    pub(super) fn is_login_required(&self) -> bool {
+        match self {
+            Self::NotConnected(_, SlotError::Dial { error, .. }) => error.is_login_required(),
+            Self::Failed(_, source) => source.is_login_required(),
+            _ => false,
+        }
+    }
+
     /// Returns whether connecting failed, and another attempt may succeed.
     pub(super) fn may_reconnect(&self) -> bool {
         matches!(

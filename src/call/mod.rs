@@ -6,6 +6,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::json;
+
 use attempts::Attempts;
 use continuation::{ContinuationDriver, out_of_memory};
 use input_required::{InputExchange, InputStep};
@@ -13,20 +15,23 @@ use input_required::{InputExchange, InputStep};
 use crate::{
     capacity_holder::Holder,
     compute_pool::ComputePool,
-    connection::{CallEvent, ConnectionLimits, SessionOwner, with_client_ids},
+    connection::{CallEvent, ConnectionLimits, ForwardedHeaders, SessionOwner, with_client_ids},
     era::{self, ClientEra},
+    error_report::chain,
     memory_budget::MemoryReservation,
     pool::{OneShotClient, ServerSlot},
-    protocol::{ByteChunks, Message, jsonrpc::MessagePart},
+    protocol::{ByteChunks, Era, Message, jsonrpc::MessagePart, payloads::method},
     server_name::ServerName,
 };
 
+mod attempt_stage;
 mod attempts;
 mod connecting;
 mod continuation;
 mod era_adapter;
 mod error;
 mod input_required;
+mod login_exchange;
 mod retry;
 
 pub use connecting::{connect, connection};
@@ -115,6 +120,11 @@ impl Exchange {
         self
     }
 
+    /// Passes these headers of the client's request on to the servers that get them.
+    pub fn forward_headers(&mut self, headers: Arc<ForwardedHeaders>) {
+        self.attempts.forwarded = Some(headers);
+    }
+
     /// Translates tasks between the eras: the client can find its tasks again.
     pub fn carry_tasks(&mut self) {
         self.attempts.adapter.carries_tasks = true;
@@ -176,10 +186,33 @@ impl Exchange {
                 (Some(Ok(answer)), Some(received)) if answer.bytes().as_ptr() != received => {
                     return self.counted(answer);
                 }
-                (Some(outcome), _) => return outcome.map(CallEvent::Answer),
+                (Some(outcome), _) => return self.readable(outcome).map(CallEvent::Answer),
                 (None, _) => {}
             }
         }
+    }
+
+    /// Returns the outcome for the client. The model reads the result of a tool, and not the error of
+    /// a protocol: it learns so which login its call needs.
+    fn readable(&self, outcome: Result<Message, CallError>) -> Result<Message, CallError> {
+        let client = &self.attempts.adapter.client;
+        let error = match outcome {
+            Err(error)
+                if error.is_login_required()
+                    && client.era().is_some()
+                    && self.attempts.request.method() == Some(method::TOOLS_CALL) =>
+            {
+                error
+            }
+            outcome => return outcome,
+        };
+        let text = format!("{}. {}", chain(&error), error.hint());
+        let mut result = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
+        if client.era() == Some(Era::Modern) {
+            result["resultType"] = json!("complete");
+        }
+        let id = self.attempts.request.part(MessagePart::Id).unwrap_or("null");
+        Message::parse_own(Message::response(id, &result.to_string())).map_err(|_| error)
     }
 
     /// Counts a new answer against the memory budget, in place of the answer that it was made from.

@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, fmt};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::config::{EraChoice, SecretValue, ServerConfig, TransportConfig};
+use crate::config::{
+    EraChoice, HttpServerConfig, OAuthGrant, SecretValue, ServerAuth, ServerConfig, TransportConfig,
+};
 
 /// A SHA-256 hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,8 +31,8 @@ impl CatalogDigest {
             TransportConfig::Unit { socket, unit } => {
                 json!(["unit", socket.to_string_lossy(), unit])
             }
-            TransportConfig::Http { url, headers } => {
-                json!(["http", url.to_string(), variables(headers)])
+            TransportConfig::Http(http) => {
+                json!(["http", http.url.to_string(), variables(&http.headers), identity(http)])
             }
         };
         let era = match server.era {
@@ -48,6 +50,22 @@ impl CatalogDigest {
         first.copy_from_slice(&self.0[..8]);
         u64::from_be_bytes(first)
     }
+}
+
+/// Returns what decides as which client an endpoint knows metamcp. The way to it is not part of that,
+/// nor are headers of clients: metamcp reads the lists on its own behalf.
+fn identity(http: &HttpServerConfig) -> Value {
+    let login = match &http.auth {
+        ServerAuth::Auto => json!("auto"),
+        ServerAuth::None => json!("none"),
+        ServerAuth::OAuth(oauth) => {
+            let document = oauth.client_metadata_url.as_ref().map(ToString::to_string);
+            let is_machine = oauth.grant == OAuthGrant::ClientCredentials;
+            json!([oauth.client_id, document, oauth.scopes, is_machine])
+        }
+    };
+    let certificate = http.tls.identity.as_ref().map(|own| own.certificate.to_string());
+    json!([login, certificate])
 }
 
 fn variables(all: &BTreeMap<String, SecretValue>) -> Value {
@@ -96,7 +114,7 @@ mod tests {
             }),
             with(&|server| {
                 let url = "http://a/".parse().expect("a URL");
-                server.transport = TransportConfig::Http { url, headers: BTreeMap::new() };
+                server.transport = TransportConfig::Http(HttpServerConfig::new(url));
             }),
             variable("x"),
             variable("env:x"),
@@ -113,5 +131,37 @@ mod tests {
             CatalogDigest::of_declaration(&plain),
             "how long it may take is no matter"
         );
+    }
+    #[test]
+    fn the_identity_at_an_endpoint_changes_the_digest_and_the_way_to_it_does_not() {
+        let digest = |text: &str| {
+            let text = format!("[servers.a]\nurl = \"https://h/\"\n{text}\n");
+            CatalogDigest::of_declaration(&crate::config::load::parsed(&text).servers["a"])
+        };
+        let plain = digest("");
+        for way in [
+            "forward_headers = [\"X-Project\"]",
+            "tls = { ca = \"/ca.pem\" }",
+            "proxy = \"http://proxy:3128\"",
+            "auth = \"auto\"",
+        ] {
+            assert_eq!(digest(way), plain, "{way}");
+        }
+        let mut identities = vec![
+            plain,
+            digest("auth = \"none\""),
+            digest("auth = {}"),
+            digest("auth = { client_id = \"a\" }"),
+            digest("auth = { scopes = [\"a\"] }"),
+            digest("auth = { client_metadata_url = \"https://h/a\" }"),
+            digest(
+                "auth = { client_id = \"a\", client_secret = \"env:A\", grant = \"client_credentials\" }",
+            ),
+            digest("tls = { certificate = \"/c.pem\", key = \"/k.pem\" }"),
+        ];
+        let n_identities = identities.len();
+        identities.sort_by_key(ToString::to_string);
+        identities.dedup();
+        assert_eq!(identities.len(), n_identities);
     }
 }

@@ -237,7 +237,8 @@ impl Catalog {
     pub fn configure(&self, config: &Config) {
         let SearchConfig { synonyms, embedding, strategy: _ } = &config.search;
         self.publisher.search_with(synonyms);
-        self.publisher.embed_with(embedding.as_ref(), self.cache.directory());
+        let (proxy, directory) = (&config.service.proxy, self.cache.directory());
+        self.publisher.embed_with(embedding.as_ref(), proxy, directory);
         let CatalogConfig { prime, cache: _ } = &config.catalog;
         self.is_primed.store(*prime, Ordering::Relaxed);
         self.redeclared.notify_one();

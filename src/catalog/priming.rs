@@ -72,6 +72,14 @@ impl Catalog {
         self.pool.slots().values().find(is_unprimed).cloned()
     }
 
+    /// Connects a server that has become usable, and reads its unknown lists. Cancel safe: a
+    /// connection attempt in progress continues.
+    pub async fn prime_again(&self, server: &ServerName, limits: ConnectionLimits) {
+        if let Some(slot) = self.pool.slot(server.as_str()) {
+            self.prime_one(slot, limits).await;
+        }
+    }
+
     async fn prime_one(&self, slot: Arc<ServerSlot>, limits: ConnectionLimits) {
         let owner = self.owner(&slot);
         // An exclusive server gets a connection for each list.

@@ -12,7 +12,7 @@ use super::{
     store::CatalogStore,
 };
 use crate::{
-    config::{defaults, search::EmbeddingConfig, secret::credentials_directory},
+    config::{ProxyConfig, defaults, search::EmbeddingConfig, secret::credentials_directory},
     embedding::{Embedder, EmbeddingText},
     error_report::chain,
     single_flight::{FlightWaiter, SingleFlight},
@@ -79,15 +79,20 @@ impl SnapshotPublisher {
         }
     }
 
-    /// Sets the embedding endpoint, or none.
-    pub(super) fn embed_with(&self, declared: Option<&EmbeddingConfig>, directory: Option<&Path>) {
+    /// Sets the embedding endpoint, or none, and the proxy on the way to it.
+    pub(super) fn embed_with(
+        &self,
+        declared: Option<&EmbeddingConfig>,
+        proxy: &ProxyConfig,
+        directory: Option<&Path>,
+    ) {
         let last = self.embedded.load();
-        if last.declared.as_ref() == declared {
+        if (last.declared.as_ref(), &last.proxy) == (declared, proxy) {
             return;
         }
         let credentials = credentials_directory();
         let made = declared
-            .map(|declared| Embedder::new(declared, credentials.as_deref(), directory))
+            .map(|declared| Embedder::new(declared, credentials.as_deref(), directory, proxy))
             .transpose();
         let embedder = made.unwrap_or_else(|error| {
             let (code, hint, error) = (error.code(), error.hint(), chain(&error));
@@ -99,8 +104,8 @@ impl SnapshotPublisher {
             );
             None
         });
-        let (declared, epoch) = (declared.cloned(), last.epoch + 1);
-        self.embedded.store(Arc::new(Embedded { declared, embedder, epoch }));
+        let (declared, proxy, epoch) = (declared.cloned(), proxy.clone(), last.epoch + 1);
+        self.embedded.store(Arc::new(Embedded { declared, proxy, embedder, epoch }));
     }
 
     pub(super) fn embedder(&self) -> Option<Arc<Embedder>> {
@@ -142,6 +147,7 @@ impl SnapshotPublisher {
 #[derive(Debug, Default)]
 struct Embedded {
     declared: Option<EmbeddingConfig>,
+    proxy: ProxyConfig,
     embedder: Option<Arc<Embedder>>,
     /// The number of earlier configurations.
     epoch: u64,

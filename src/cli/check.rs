@@ -9,16 +9,16 @@ use super::{
     service_target, status_report,
 };
 use crate::{
-    config::{self, Config, load},
+    config::{self, Config, TransportConfig, load},
     error_report::chain,
-    tls::TlsIdentity,
+    tls::{self, TlsIdentity},
 };
 
 /// Check a configuration file without starting anything
 ///
 /// Exits with 0 when the file is valid, and with 78 when it has an error: the message names file,
-/// line and column, shows the text, and says what to write instead. The files of a certificate are
-/// read; credentials are not, because only the service has access to them.
+/// line and column, shows the text, and says what to write instead. The files of certificates and
+/// keys are read; credentials are not, because only the service has access to them.
 ///
 /// The file does not list the items that servers offer. A running service reports items with the
 /// same name in the merged view; a conflict between two servers in the file is an error, too.
@@ -67,9 +67,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let file = named.or_else(config::usual_file).ok_or_else(configuration::no_file)?;
     // Without variables and flags.
     let config = load::file(&file).map_err(|error| Failed::new(CONFIG, chain(&error)))?;
-    if let Some(tls) = config.listen.tls.as_ref().filter(|_| !args.no_files) {
-        TlsIdentity::check(tls)
-            .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
+    if !args.no_files {
+        certificates(&config)?;
     }
     if !args.no_files && !args.offline {
         ask(args.target.socket.as_deref(), &config)?;
@@ -82,6 +81,21 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 "hint: all clients of `{name}` share {state}; with `sharing = \"session\"` each has its own\n"
             ));
         }
+    }
+    Ok(())
+}
+
+/// Reads the files of the certificates that the configuration names.
+fn certificates(config: &Config) -> Result<(), Failed> {
+    if let Some(tls) = &config.listen.tls {
+        TlsIdentity::check(tls)
+            .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
+    }
+    for (name, server) in &config.servers {
+        let TransportConfig::Http(http) = &server.transport else { continue };
+        tls::check_client(&http.tls).map_err(|error| {
+            Failed::new(CONFIG, format!("server `{name}`: {}", chain(&error))).hint(error.hint())
+        })?;
     }
     Ok(())
 }

@@ -23,7 +23,8 @@ use crate::{
 ///
 /// Examines the configuration, the sockets, permissions, the unit, the clock and the memory. It
 /// also connects to each server separately, as the service does, and shows the duration of each
-/// phase and the first lines of the server's output. Nothing is changed, and no secret is printed.
+/// phase and the first lines of the server's output. For a server over HTTP, the phases are name,
+/// connection, TLS, metadata and token, too. Nothing is changed, and no secret is printed.
 /// Exits with 1 when it finds an error.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -141,12 +142,23 @@ fn details(probed: &ProbedConnection, level: FindingSeverity) -> String {
     let mut words: Vec<String> = probed
         .phases
         .iter()
-        .map(|phase| format!("{} {} ms", phase.name, phase.took.as_millis()))
+        .map(|phase| {
+            let failed = if phase.has_failed { " (failed)" } else { "" };
+            format!("{} {} ms{failed}", phase.name, phase.took.as_millis())
+        })
         .collect();
+    if let Some(tls) = &probed.tls {
+        words.push(tls.version.to_owned());
+        words.extend(tls.protocol.as_deref().map(terminal::escape));
+        words.extend(tls.certificate_days.map(|days| format!("certificate for {days} days")));
+    }
     words.extend(probed.protocol_version.clone());
     words.extend(probed.tools.map(|n_tools| quantity::count(n_tools, "tool")));
     words.extend(probed.exit.clone());
-    let mut text = format!("        {}: {}\n", probed.transport, words.join(", "));
+    let mut text = match words.is_empty() {
+        true => String::new(),
+        false => format!("        {}: {}\n", probed.transport, words.join(", ")),
+    };
     let is_wrong = level == FindingSeverity::Error;
     let lines = probed.stderr.iter().filter(|_| is_wrong).map(|line| ("stderr", line));
     for (stream, line) in lines.chain(probed.noise.iter().map(|line| ("stdout", line))) {

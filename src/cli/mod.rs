@@ -9,6 +9,7 @@ use tokio::{
 };
 
 mod arguments;
+mod auth;
 mod auto_start;
 mod call;
 mod check;
@@ -20,6 +21,7 @@ mod effective;
 mod generate;
 mod import;
 mod item_output;
+mod login;
 mod logs;
 mod output;
 mod overrides;
@@ -79,7 +81,9 @@ enum Command {
     Complete(complete::Args),
     Tasks(tasks::Args),
     Task(tasks::TaskArgs),
-    Auth(servers::AuthArgs),
+    Auth(auth::Args),
+    Login(login::Args),
+    Logout(login::LogoutArgs),
     Reload(reload::Args),
     Stop(stop::Args),
     Logs(logs::Args),
@@ -201,7 +205,9 @@ pub fn main() -> ExitCode {
         Command::Complete(args) => complete::run(&args),
         Command::Tasks(args) => tasks::run(&args),
         Command::Task(args) => tasks::inspect(&args),
-        Command::Auth(args) => servers::auth(&args),
+        Command::Auth(args) => auth::run(&args),
+        Command::Login(args) => login::run(&args),
+        Command::Logout(args) => login::logout(&args),
         Command::Reload(args) => reload::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Logs(args) => logs::run(&args),

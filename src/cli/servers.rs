@@ -1,14 +1,10 @@
-//! `metamcp servers` and `metamcp auth`: all declared servers, and the credentials that the service
-//! sends to them.
+//! `metamcp servers`: all declared servers.
 
 use serde_json::{Value, json};
 
 use super::{
-    Failed, output,
-    service_target::OutputArgs,
-    status_report,
-    terminal::escape,
-    text_table::{CellColour, TableCell, TextTable},
+    Failed, output, service_target::OutputArgs, status_report, terminal::escape,
+    text_table::TextTable,
 };
 
 /// List the servers and how each is connected
@@ -60,35 +56,4 @@ fn product(info: &Value) -> String {
         "" => "-".to_owned(),
         name => escape(format!("{name} {}", text("version")).trim_end()),
     }
-}
-
-/// Show how the service authenticates itself to servers
-///
-/// No secret is shown, only whether each secret that a server needs is present.
-#[derive(Debug, clap::Args)]
-pub(super) struct AuthArgs {
-    /// Only this server
-    server: Option<String>,
-    #[command(flatten)]
-    common: OutputArgs,
-}
-
-pub(super) fn auth(args: &AuthArgs) -> Result<(), Failed> {
-    let params = json!({ "server": args.server });
-    let status = args.common.target.ask("auth/status", &params)?;
-    args.common.print(&status, |status| {
-        let mut table = TextTable::headed(["SERVER", "SOURCE", "SECRETS"]);
-        for item in output::items(status) {
-            let auth = &item["auth"];
-            let source = output::word(&auth["type"]);
-            let (secrets, colour) = match (source.as_str(), auth["hasTokens"] == true) {
-                ("none", _) => ("-", CellColour::Dim),
-                (_, true) => ("present", CellColour::Green),
-                (_, false) => ("missing", CellColour::Red),
-            };
-            let secrets = TableCell::from(secrets).colour(colour);
-            table.row([output::word(&item["server"]).into(), source.into(), secrets]);
-        }
-        output::table_or(&table, "No server is declared.\n");
-    })
 }

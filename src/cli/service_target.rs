@@ -110,8 +110,14 @@ impl ServiceTarget {
 
 /// The methods that the service answers by itself. For all others, the service limits the time that
 /// a server may take.
-const OWN_METHODS: [&str; 5] =
-    ["auth/status", "daemon/status", "daemon/stop", "servers/list", "tools/search"];
+const OWN_METHODS: [&str; 6] = [
+    "auth/document",
+    "auth/status",
+    "daemon/status",
+    "daemon/stop",
+    "servers/list",
+    "tools/search",
+];
 
 /// Sends a request and waits for its result. Members of `params` that are null are left out.
 ///
@@ -165,7 +171,11 @@ pub(super) fn value(result: &RawValue) -> Result<Value, Failed> {
 ///
 /// [`Failed`] as `command` returns it, or when the runtime cannot be created.
 pub(super) fn run<T>(command: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
-    runtime(Builder::new_current_thread())?.block_on(command)
+    let runtime = runtime(Builder::new_current_thread())?;
+    let done = runtime.block_on(command);
+    // A name that is still being resolved must not delay the end.
+    runtime.shutdown_background();
+    done
 }
 
 /// Calls `method` with `params`, JSON text, on the service at `socket` or else the nearest one.

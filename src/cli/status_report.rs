@@ -108,6 +108,9 @@ fn servers(status: &Value) -> TextTable {
 
 /// Returns the state of a server, coloured.
 pub(super) fn state(server: &Value) -> TableCell {
+    if server["status"] == "needs login" {
+        return TableCell::from("needs login").colour(CellColour::Yellow);
+    }
     let state = output::word(&server["state"]);
     let colour = match state.as_str() {
         "active" => CellColour::Green,

@@ -199,7 +199,8 @@ impl ConfigProblem {
 /// Returns whether a line belongs to `env` or `headers` of a server, or to a key or token.
 fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
     let is_values = |word: &str| {
-        SECRET_TABLES.contains(&word) || matches!(word, "session_key" | "api_key" | "token")
+        SECRET_TABLES.contains(&word)
+            || matches!(word, "session_key" | "api_key" | "client_secret" | "token")
     };
     let has_values = |text: &str| {
         text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_').any(is_values)

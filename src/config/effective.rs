@@ -189,7 +189,7 @@ fn shown(path: &[String], value: &Value) -> Value {
         && path.iter().any(|name| name == "servers");
     if is_hidden && !SecretValue::from(text.to_owned()).is_reference() {
         json!("***")
-    } else if !is_hidden && path.last().is_some_and(|name| name == "url") {
+    } else if !is_hidden && path.last().is_some_and(|name| name == "url" || name == "proxy") {
         json!(url::without_secrets(text))
     } else {
         value.clone()

@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ServerConfigs, SessionConfig, SessionMode, TlsConfig, TokenLocation, defaults,
+    SecretReference, ServerConfigs, SessionConfig, SessionMode, TlsConfig, defaults,
     diagnostic::ConfigProblem,
     duration::{AnyDuration, DurationOrOff},
     key_places::KeyPlaces,
     keyword::NamedValue,
     refusal::Refusal,
     reload_effect::ReloadEffect,
-    secret, session, socket,
+    secret, secret_reference, session, socket,
     tls::TlsTable,
     toml_messages::did_you_mean,
 };
@@ -33,8 +33,8 @@ pub struct ListenConfig {
     pub tls: Option<TlsConfig>,
     /// The token of at least 16 characters that clients must send in `Authorization: Bearer TOKEN`:
     /// `credential:NAME` or `env:NAME`. Without it, metamcp answers every client.
-    #[schemars(with = "String", title = secret::REFERENCE, regex(pattern = "^(credential:[^./][^/]*|env:[^=]+)$"))]
-    pub token: Option<TokenLocation>,
+    #[schemars(with = "String", title = secret::REFERENCE, regex(pattern = secret_reference::PATTERN))]
+    pub token: Option<SecretReference>,
     /// The control socket, an absolute path. A socket from systemd takes precedence. Without it, a
     /// socket in the runtime directory.
     #[schemars(with = "String", title = socket::TITLE, regex(pattern = "^/."), length(max = defaults::SOCKET_PATH_BYTES_MAX), extend("x-reload" = ReloadEffect::Restart))]

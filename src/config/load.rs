@@ -14,9 +14,9 @@ use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
 
 use super::{
-    BreakerConfig, CatalogConfig, Config, Diagnostic, ListenConfig, PoolConfig, SearchConfig,
-    ServerConfig, ServerConfigs, ServiceConfig, TasksConfig, ToolsConfig, TransportConfig,
-    defaults,
+    AuthConfig, BreakerConfig, CatalogConfig, Config, Diagnostic, ListenConfig, PoolConfig,
+    ProxyConfig, SearchConfig, ServerConfig, ServerConfigs, ServiceConfig, TasksConfig,
+    ToolsConfig, TransportConfig, defaults,
     diagnostic::ConfigProblem,
     health::HealthTable,
     key_places::KeyPlaces,
@@ -100,6 +100,8 @@ pub(super) struct ConfigFile {
     tools: ToolsConfig,
     /// The search for tools.
     search: SearchConfig,
+    /// The logins at servers that require one.
+    auth: AuthConfig,
     /// The lists that are kept of servers without a connection.
     catalog: CatalogConfig,
     /// The calls that continue without their caller.
@@ -128,7 +130,9 @@ pub(super) fn read(root: Spanned<DeTable<'_>>, text: &str) -> Result<Config, Con
 
 /// Checks the content of a file.
 fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigProblem> {
-    let ConfigFile { mut service, listen, pool, breaker, tools, search, catalog, tasks, .. } = file;
+    let ConfigFile {
+        mut service, listen, pool, breaker, tools, search, auth, catalog, tasks, ..
+    } = file;
     service.check(places)?;
     listen.check_address(places)?;
     let declare = |tables: &str, name: &Spanned<String>, table| {
@@ -136,7 +140,7 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
         if tables == "servers" {
             refuse_provision_keys(find)?;
         }
-        declared(name, table, find, &file.health, listen.http)
+        declared(name, table, find, (&file.health, &service.proxy), listen.http)
     };
     let servers = file.servers.into_iter().map(|(name, table)| declare("servers", &name, table));
     let servers = servers.collect::<Result<ServerConfigs, _>>()?;
@@ -153,7 +157,19 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
     listen.check(&servers, &all, places)?;
     tools.check(places)?;
     search.check(places)?;
-    Ok(Config { service, listen, pool, breaker, tools, search, catalog, tasks, provision, servers })
+    Ok(Config {
+        service,
+        listen,
+        pool,
+        breaker,
+        tools,
+        search,
+        auth,
+        catalog,
+        tasks,
+        provision,
+        servers,
+    })
 }
 
 /// Checks the table of one server, and its name. `find` returns the place of a key of the server.
@@ -161,7 +177,7 @@ fn declared(
     name: &Spanned<String>,
     table: ServerTable,
     find: impl Fn(&str) -> Option<Range<usize>>,
-    health: &HealthTable,
+    inherited: (&HealthTable, &ProxyConfig),
     ours: SocketAddr,
 ) -> Result<(ServerName, Arc<ServerConfig>), ConfigProblem> {
     let span = name.span();
@@ -171,9 +187,9 @@ fn declared(
             ServerName::LENGTH_MAX
         ))
     })?;
-    let server = table.into_server(span.clone(), find, health)?;
-    if let TransportConfig::Http { url, .. } = &server.transport
-        && is_own_port(url, ours)
+    let server = table.into_server(span.clone(), find, inherited)?;
+    if let TransportConfig::Http(http) = &server.transport
+        && is_own_port(&http.url, ours)
     {
         return Err(ConfigProblem::at(span, format!("server `{name}` is this service itself"))
             .help(
@@ -188,7 +204,8 @@ pub(crate) fn is_own_port(url: &hyper::Uri, ours: SocketAddr) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_this_host = |address: IpAddr| address.is_loopback() || address == ours.ip();
     let is_local = host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_this_host);
-    is_local && url.port_u16().unwrap_or(80) == ours.port()
+    let default_port = if url.scheme_str() == Some("https") { 443 } else { 80 };
+    is_local && url.port_u16().unwrap_or(default_port) == ours.port()
 }
 
 /// Returns the configuration of a valid text.

@@ -11,9 +11,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+mod auth;
 mod bounded_number;
 mod breaker;
 pub mod catalog;
+mod client_tls;
 mod config_path;
 pub mod defaults;
 pub mod diagnostic;
@@ -22,6 +24,7 @@ pub mod effective;
 pub mod environment;
 pub mod exposed_listener;
 pub mod health;
+mod http_server;
 mod key_paths;
 mod key_places;
 mod keyword;
@@ -31,12 +34,15 @@ pub mod load;
 mod number_pattern;
 pub mod pool;
 pub mod provision;
+mod proxy;
 mod refusal;
 mod reload_effect;
 pub mod schema;
 pub mod search;
 pub mod secret;
+pub mod secret_reference;
 pub mod server;
+mod server_auth;
 mod server_schema;
 mod service;
 pub mod session;
@@ -47,32 +53,36 @@ pub mod stateful_servers;
 pub mod tasks;
 mod text_visitor;
 pub mod tls;
-pub mod token;
 mod toml_messages;
 pub mod tools;
 pub mod url;
 pub(crate) mod variables;
 
+pub use auth::{AuthConfig, CALLBACK_PATH};
 pub use breaker::BreakerConfig;
 pub use catalog::{CatalogCache, CatalogConfig};
+pub use client_tls::{ClientIdentity, ClientTlsConfig};
 pub use config_path::{VARIABLE as FILE_VARIABLE, file_of_environment, usual_file};
 pub use diagnostic::{Diagnostic, SettingOrigin};
 pub use exposed_listener::ExposedListener;
 pub use health::HealthConfig;
+pub use http_server::HttpServerConfig;
 pub use lifecycle::LifecycleConfig;
 pub use listen::{ListenConfig, RootView};
 pub use pool::PoolConfig;
 pub use provision::{Namespace, ProvisionConfig, Provisionable, RegistryConfig, TrustRule};
+pub use proxy::ProxyConfig;
 pub use search::{EmbeddingConfig, SearchConfig};
 pub use secret::SecretValue;
+pub use secret_reference::SecretReference;
 pub use server::{EraChoice, RetryPolicy, ServerConfig, StartPolicy, TransportConfig};
+pub use server_auth::{OAuthConfig, OAuthGrant, ServerAuth};
 pub use service::{LogLevel, ServiceConfig};
 pub use session::{SessionConfig, SessionMode};
 pub use sharing::SharingMode;
 pub use sources::{ConfigSources, LoadedConfig, SettingTarget, SourcedSetting};
 pub use tasks::TasksConfig;
-pub use tls::TlsConfig;
-pub use token::TokenLocation;
+pub use tls::{PemSource, TlsConfig};
 pub use tools::{ToolSet, ToolsConfig};
 
 use crate::server_name::ServerName;
@@ -95,6 +105,8 @@ pub struct Config {
     pub tools: ToolsConfig,
     /// `[search]`: the search for tools.
     pub search: SearchConfig,
+    /// `[auth]`: logins at servers.
+    pub auth: AuthConfig,
     /// `[catalog]`: the lists that are kept of servers without a connection.
     pub catalog: CatalogConfig,
     /// `[tasks]`: the calls that continue without their caller.

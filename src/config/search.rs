@@ -5,13 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::{
-    SecretValue, defaults,
-    diagnostic::ConfigProblem,
-    key_places::KeyPlaces,
-    keyword::NamedValue,
-    refusal::Refusal,
-    secret::{self, REFERENCE_HELP},
-    url,
+    SecretReference, defaults, diagnostic::ConfigProblem, key_places::KeyPlaces,
+    keyword::NamedValue, refusal::Refusal, secret, secret_reference, url,
 };
 use crate::search::RankingStrategy;
 
@@ -46,7 +41,7 @@ pub struct EmbeddingConfig {
     /// The model to request.
     pub model: String,
     /// The bearer token to send: always a reference.
-    pub api_key: Option<SecretValue>,
+    pub api_key: Option<SecretReference>,
 }
 
 /// [`EmbeddingConfig`] as written in the file, because a missing key has its own remedy.
@@ -63,9 +58,8 @@ struct EmbeddingTable {
     #[schemars(with = "String", length(min = 1))]
     model: Option<String>,
     /// `credential:NAME` or `env:NAME` with the key to send.
-    #[serde(deserialize_with = "api_key")]
-    #[schemars(with = "String", title = secret::REFERENCE, regex(pattern = "^(credential:[^./][^/]*|env:.*)$"))]
-    api_key: Option<SecretValue>,
+    #[schemars(with = "String", title = secret::REFERENCE, regex(pattern = secret_reference::PATTERN))]
+    api_key: Option<SecretReference>,
 }
 
 /// The help that shows how to write the URL of an embedding endpoint.
@@ -84,16 +78,6 @@ fn model<'de, D: Deserializer<'de>>(found: D) -> Result<Option<String>, D::Error
         return Err(D::Error::custom(Refusal::new("`model` is empty", MODEL)));
     }
     Ok(Some(model))
-}
-
-fn api_key<'de, D: Deserializer<'de>>(found: D) -> Result<Option<SecretValue>, D::Error> {
-    match SecretValue::checked(String::deserialize(found)?).map_err(D::Error::custom)? {
-        // Not shown: it may be the key.
-        SecretValue::Literal(_) => {
-            Err(D::Error::custom(Refusal::new("`api_key` is not a reference", REFERENCE_HELP)))
-        }
-        reference => Ok(Some(reference)),
-    }
 }
 
 impl TryFrom<EmbeddingTable> for EmbeddingConfig {
@@ -183,7 +167,8 @@ mod tests {
         let embedding = search.embedding.expect("declared");
         assert_eq!(embedding.url, "http://127.0.0.1:8080/v1/embeddings");
         assert_eq!(embedding.model, "all-minilm-l6-v2");
-        assert_eq!(embedding.api_key, Some(SecretValue::Credential("embedding-key".into())));
+        let key = embedding.api_key.as_ref().map(ToString::to_string);
+        assert_eq!(key.as_deref(), Some("credential:embedding-key"));
         let text = "[search.embedding]\nurl = \"https://h/v1/embeddings\"\nmodel = \"m\"\n";
         assert_eq!(good(text).search.embedding.expect("declared").api_key, None);
     }

@@ -2,19 +2,23 @@
 
 use std::{collections::BTreeMap, ops::Range, path::PathBuf, sync::Arc, time::Duration};
 
-use hyper::{Uri, http::uri::Scheme};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{
-    HealthConfig, LifecycleConfig, SecretValue, SharingMode, defaults,
+    ClientTlsConfig, HealthConfig, HttpServerConfig, LifecycleConfig, ProxyConfig, SecretValue,
+    ServerAuth, SharingMode,
+    client_tls::ClientTlsTable,
+    defaults,
     diagnostic::ConfigProblem,
     duration::{self, AnyDuration},
     health::HealthTable,
+    http_server::HttpServerTable,
     keyword::NamedValue,
-    lifecycle,
+    lifecycle, proxy,
     reload_effect::ReloadEffect,
+    server_auth,
     sharing::{self, MaxConnections},
     socket, url, variables,
 };
@@ -71,6 +75,7 @@ impl ServerConfig {
 
 /// The transport to a server.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each server, in an `Arc`")]
 pub enum TransportConfig {
     /// A child process that speaks over its standard input and output.
     Stdio {
@@ -91,12 +96,7 @@ pub enum TransportConfig {
         unit: String,
     },
     /// A streamable HTTP endpoint.
-    Http {
-        /// The URL of the endpoint.
-        url: Uri,
-        /// Headers in addition to those of the protocol.
-        headers: BTreeMap<String, SecretValue>,
-    },
+    Http(HttpServerConfig),
 }
 
 /// The time at which a server is connected.
@@ -146,7 +146,7 @@ impl TransportConfig {
         match self {
             Self::Stdio { .. } => "stdio",
             Self::Unit { .. } => "unit",
-            Self::Http { .. } => "http",
+            Self::Http(_) => "http",
         }
     }
 
@@ -154,14 +154,17 @@ impl TransportConfig {
     fn default_health(&self) -> HealthConfig {
         HealthConfig::every(match self {
             Self::Stdio { .. } | Self::Unit { .. } => defaults::HEALTH_INTERVAL,
-            Self::Http { .. } => defaults::HEALTH_INTERVAL_UPSTREAM,
+            Self::Http(_) => defaults::HEALTH_INTERVAL_UPSTREAM,
         })
     }
 }
 
 /// The keys that choose a transport, each with the keys that only this transport has.
-pub(super) const TRANSPORTS: [(&str, &[&str]); 3] =
-    [("command", &["args", "env", "cwd"]), ("url", &["headers"]), ("socket", &["unit"])];
+pub(super) const TRANSPORTS: [(&str, &[&str]); 3] = [
+    ("command", &["args", "env", "cwd"]),
+    ("url", &["headers", "forward_headers", "auth", "tls", "proxy"]),
+    ("socket", &["unit"]),
+];
 
 /// The keys that only a server under `[provision.servers]` has.
 pub(super) const PROVISION_KEYS: [&str; 3] = ["namespace", "description", "keywords"];
@@ -193,13 +196,27 @@ pub(super) struct ServerTable {
     /// version 2024-11-05.
     #[schemars(
         with = "String",
-        title = "URL that starts with http://",
-        regex(pattern = "^http://.+")
+        title = url::TITLE,
+        regex(pattern = url::PATTERN)
     )]
     url: Option<Spanned<String>>,
     /// The headers to send to `url`: texts, `credential:NAME` or `env:NAME`.
     #[schemars(with = "BTreeMap<String, String>")]
     headers: Option<variables::VariableTable>,
+    /// The headers of a client's request that metamcp passes on to this server. It never passes on
+    /// `Authorization`, `Cookie`, and headers of one hop.
+    #[schemars(with = "Vec<String>", length(max = defaults::FORWARDED_HEADERS_MAX))]
+    forward_headers: Option<Spanned<Vec<Spanned<String>>>>,
+    /// The login at `url`: a word, or a table with the settings of OAuth. Without it, `auto`.
+    #[schemars(schema_with = "server_auth::schema")]
+    auth: Option<Spanned<ServerAuth>>,
+    /// The trusted authorities, and the certificate of metamcp, for an https `url`.
+    #[schemars(with = "ClientTlsTable")]
+    tls: Option<Spanned<ClientTlsConfig>>,
+    /// The proxy for requests to `url` and to its authorization server. Without it,
+    /// `service.proxy`, and for a `url` on loopback `none`.
+    #[schemars(with = "String", title = proxy::TITLE, regex(pattern = proxy::PATTERN))]
+    proxy: Option<ProxyConfig>,
     /// The absolute path of the socket of a unit that systemd starts for each connection, instead
     /// of `command`.
     #[schemars(with = "String", title = socket::TITLE, regex(pattern = "^/."), length(max = defaults::SOCKET_PATH_BYTES_MAX))]
@@ -258,13 +275,13 @@ impl ServerTable {
         (start.get_ref().0 != StartPolicy::Lazy).then(|| start.span())
     }
 
-    /// Checks the table; `place` is the place of its name, `find` returns that of one of its keys,
-    /// and `health` is the table `[health]`.
+    /// Checks the table; `place` is the place of its name, `find` returns that of one of its keys.
+    /// `[health]` and `service.proxy` apply where the table has no own value.
     pub(super) fn into_server(
         mut self,
         place: Range<usize>,
         find: impl Fn(&str) -> Option<Range<usize>>,
-        health: &HealthTable,
+        (health, proxy): (&HealthTable, &ProxyConfig),
     ) -> Result<Arc<ServerConfig>, ConfigProblem> {
         let sharing = sharing::of(self.sharing.take(), self.max_connections.take())?;
         if let Some(start) = self.eager_start_span()
@@ -281,7 +298,7 @@ impl ServerTable {
         let retry = self.retry.take().map(|retry| retry.0).unwrap_or_default();
         let era = self.era.take().map(|era| era.0).unwrap_or_default();
         let own = self.health.take().unwrap_or_default();
-        let transport = self.transport(place, find)?;
+        let transport = self.transport(place, find, proxy)?;
         let health = own.merged_over(health.merged_over(transport.default_health()));
         Ok(Arc::new(ServerConfig {
             transport,
@@ -299,6 +316,7 @@ impl ServerTable {
         self,
         place: Range<usize>,
         find: impl Fn(&str) -> Option<Range<usize>>,
+        service_proxy: &ProxyConfig,
     ) -> Result<TransportConfig, ConfigProblem> {
         refuse_mixed_transports(find)?;
         if let Some(command) = self.command {
@@ -318,8 +336,15 @@ impl ServerTable {
             return Ok(TransportConfig::Stdio { command, args, env, cwd });
         }
         if let Some(url) = self.url {
-            let (url, headers) = (http_url(&url)?, variables::of_headers(self.headers)?);
-            return Ok(TransportConfig::Http { url, headers });
+            let table = HttpServerTable {
+                url,
+                headers: self.headers,
+                forward_headers: self.forward_headers,
+                auth: self.auth,
+                tls: self.tls,
+                proxy: self.proxy,
+            };
+            return table.checked(service_proxy).map(TransportConfig::Http);
         }
         if let Some(socket) = self.socket {
             let span = socket.span();
@@ -330,7 +355,7 @@ impl ServerTable {
             return Ok(TransportConfig::Unit { socket, unit });
         }
         Err(ConfigProblem::at(place, "a server without `command`, `url` or `socket`").help(
-            "add `command = \"PROGRAM\"`, `url = \"http://HOST:PORT/mcp\"` or `socket = \"/run/DIRECTORY/NAME.sock\"`",
+            "add `command = \"PROGRAM\"`, `url = \"https://HOST/mcp\"` or `socket = \"/run/DIRECTORY/NAME.sock\"`",
         ))
     }
 }
@@ -370,19 +395,4 @@ fn refuse_mixed_transports(
         }
     }
     Ok(())
-}
-
-/// The help that shows how to write the URL of a server.
-const EXAMPLE: &str = "write it as `http://HOST:PORT/PATH`";
-
-fn http_url(text: &Spanned<String>) -> Result<Uri, ConfigProblem> {
-    let refused = |refusal| ConfigProblem::refused(text.span(), refusal);
-    let url = url::parse_http(text.get_ref(), EXAMPLE).map_err(refused)?;
-    if url.scheme() == Some(&Scheme::HTTPS) {
-        let shown = url::without_secrets(text.get_ref());
-        let message = format!("`{shown}` needs TLS, which this version does not speak");
-        return Err(ConfigProblem::at(text.span(), message)
-            .help("write the `http://` URL of a local proxy that speaks TLS to it"));
-    }
-    Ok(url)
 }

@@ -6,13 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
+    ProxyConfig,
     bounded_number::BoundedNumber,
     defaults,
     diagnostic::ConfigProblem,
     duration::{AnyDuration, DurationOrOff},
     key_places::KeyPlaces,
     keyword::NamedValue,
+    proxy,
     refusal::KEY,
+    reload_effect::ReloadEffect,
 };
 
 /// The behaviour of the service as a whole.
@@ -41,6 +44,10 @@ pub struct ServiceConfig {
     /// The log level.
     #[serde(deserialize_with = "NamedValue::deserialize")]
     pub log_level: LogLevel,
+    /// The proxy for requests to servers, authorization servers, the registry and the embedding
+    /// endpoint, except on loopback.
+    #[schemars(with = "String", title = proxy::TITLE, regex(pattern = proxy::PATTERN), extend("default" = "none", "x-reload" = ReloadEffect::Reconnect))]
+    pub proxy: ProxyConfig,
     /// The bytes that messages of all clients together may take: those that wait to be written,
     /// those that are being read, and kept results. Without it, half of the memory limit of the
     /// service's control group, or 256 MiB if there is no limit.
@@ -60,6 +67,7 @@ impl Default for ServiceConfig {
             progress_beat: Some(defaults::PROGRESS_BEAT),
             idle_exit: None,
             log_level: LogLevel::Info,
+            proxy: ProxyConfig::None,
             memory_max: None,
         }
     }

@@ -65,15 +65,18 @@ impl fmt::Display for PemSource {
 pub(super) struct TlsTable {
     /// The certificate of the service, followed by those of its issuers: the absolute path of a PEM
     /// file, or `credential:NAME`.
-    #[schemars(with = "Option<String>", title = PEM, regex(pattern = "^(/.*|credential:[^./][^/]*)$"))]
+    #[schemars(with = "Option<String>", title = PEM, regex(pattern = PEM_PATTERN))]
     certificate: Option<PemSource>,
     /// The private key, in the same form.
-    #[schemars(with = "Option<String>", title = PEM, regex(pattern = "^(/.*|credential:[^./][^/]*)$"))]
+    #[schemars(with = "Option<String>", title = PEM, regex(pattern = PEM_PATTERN))]
     key: Option<PemSource>,
 }
 
-/// The location of a PEM file in words.
-const PEM: &str = "absolute path as a string, or credential:NAME";
+/// The pattern of the location of a PEM file.
+pub(super) const PEM_PATTERN: &str = "^(/.*|credential:[^./][^/]*)$";
+
+/// [`PEM_PATTERN`] in words.
+pub(super) const PEM: &str = "absolute path as a string, or credential:NAME";
 
 /// The help that shows how to write a location.
 const EXAMPLES: &str =

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{diagnostic::ConfigProblem, keyword, lifecycle, refusal::Refusal};
+use super::{diagnostic::ConfigProblem, keyword, lifecycle, proxy, refusal::Refusal, server_auth};
 use crate::similar_names;
 
 /// Serde's names for kinds of values, and the words that replace them.
@@ -122,6 +122,8 @@ fn mistaken(found: &str, expected: &str) -> (String, Option<String>) {
         "a boolean" => (expected, Some("write true or false, without quotes")),
         "socket address" => ("an address", Some(ADDRESS)),
         lifecycle::EXPECTED => (expected, Some(lifecycle::EXAMPLES)),
+        proxy::EXPECTED => (expected, Some(proxy::EXAMPLE)),
+        server_auth::EXPECTED => (expected, Some(server_auth::EXAMPLES)),
         _ if expected.starts_with("struct ") => ("a table", Some(TABLE)),
         _ if expected.starts_with("a table such as ") => (expected, Some(TABLE)),
         _ if expected.starts_with("a duration ") => (expected, Some(DURATION)),

@@ -1,5 +1,7 @@
 //! URLs of endpoints.
 
+use std::net::IpAddr;
+
 use hyper::Uri;
 
 use super::refusal::Refusal;
@@ -26,6 +28,13 @@ pub(super) fn parse_http(text: &str, example: &str) -> Result<Uri, Refusal> {
         (Some(_), Some(_)) => Err(problem("is not an http URL")),
         _ => Err(problem("has no scheme and host")),
     }
+}
+
+/// Returns whether a URL leads to this host's loopback interface.
+pub fn is_loopback(url: &Uri) -> bool {
+    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// Returns the text of a URL without its login and query, which may be secret.

@@ -65,6 +65,26 @@ fn checked(
     Ok(checked)
 }
 
+/// Returns whether a header is never passed on from a client to a server: it holds a credential, or
+/// belongs to one hop. Source: RFC 9110, section 7.6.1.
+pub(super) fn is_private_header(name: &hyper::header::HeaderName) -> bool {
+    const NEVER: [&str; 12] = [
+        "authorization",
+        "cookie",
+        "forwarded",
+        "keep-alive",
+        "last-event-id",
+        "origin",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "upgrade",
+    ];
+    NEVER.contains(&name.as_str())
+}
+
 /// Returns whether an operator may set this header; metamcp sets those of the protocol.
 pub(crate) fn is_header(name: &str) -> bool {
     const OURS: [&str; 8] = [

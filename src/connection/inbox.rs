@@ -13,7 +13,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{RequestFailure, SideMessage};
+use super::{RequestFailure, RetryAfter, SideMessage};
 use crate::{config::defaults, protocol::Message};
 
 /// An event of a request in flight.
@@ -26,6 +26,8 @@ pub enum CallEvent {
     /// The server ended its stream before the answer, so that clients poll for it. metamcp fetches
     /// the answer.
     Deferred,
+    /// The server asks for a wait, and gets the request again after it.
+    RetryAfter(RetryAfter),
 }
 
 /// The answer to one request and the messages before it, until the caller takes them.
@@ -44,6 +46,8 @@ struct State {
     outcome: Option<Result<Message, RequestFailure>>,
     /// `true` if the answer was deferred, and the caller does not know that yet.
     is_deferred: bool,
+    /// The wait that the server asks for, if the caller does not know of it yet.
+    wait: Option<RetryAfter>,
     reader: Option<Waker>,
     /// `true` once the caller takes no more events.
     is_closed: bool,
@@ -67,6 +71,9 @@ impl State {
         if let Some(message) = self.messages.pop_front() {
             self.n_bytes -= message.message().bytes().len();
             return Some(Ok(CallEvent::Message(message)));
+        }
+        if let Some(asked) = self.wait.take() {
+            return Some(Ok(CallEvent::RetryAfter(asked)));
         }
         let is_deferred = mem::take(&mut self.is_deferred);
         let answer = self.outcome.take().map(|outcome| outcome.map(CallEvent::Answer));
@@ -112,6 +119,13 @@ impl Inbox {
     pub(super) fn defer(&self) {
         let mut state = self.state();
         state.is_deferred = true;
+        wake_reader(state);
+    }
+
+    /// Records that the server asks for a wait.
+    pub(super) fn note_wait(&self, asked: RetryAfter) {
+        let mut state = self.state();
+        state.wait = Some(asked);
         wake_reader(state);
     }
 

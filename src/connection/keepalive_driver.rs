@@ -80,6 +80,7 @@ async fn ping(connection: &Arc<Connection>, timeout: Duration) -> Result<(), Req
     match connection.probe(&request, timeout).await.map(drop) {
         // The upstream answers, and a new session would not help.
         Err(RequestFailure::Status(status, _)) if status.is_client_error() => Ok(()),
+        Err(RequestFailure::RetryAfter(_)) => Ok(()),
         answered => answered,
     }
 }

@@ -41,6 +41,7 @@ use crate::{
 mod announcement;
 mod connection_owner;
 mod dial;
+mod forwarded_headers;
 mod http;
 mod inbox;
 mod incoming_dispatch;
@@ -51,6 +52,7 @@ mod mux;
 mod outgoing_dispatch;
 mod pending_request;
 mod request_failure;
+mod retry_after;
 mod server_request;
 mod shutdown;
 mod stdio;
@@ -60,6 +62,7 @@ mod traffic_counters;
 pub use announcement::{Announcement, NoticeSource, SideMessage};
 pub use connection_owner::{ConnectionOwner, SessionOwner};
 pub use dial::{ConnectError, Dialer, ReconnectWindow};
+pub use forwarded_headers::ForwardedHeaders;
 pub use inbox::CallEvent;
 use inbox::Inbox;
 use list_prefetch::WarmUp;
@@ -69,6 +72,7 @@ use mux::{Mux, Queueable, SettledRequest};
 pub use pending_request::PendingRequest;
 use pending_request::RequestOrigin;
 pub use request_failure::{RequestFailure, StdioPipe};
+pub use retry_after::RetryAfter;
 pub use server_request::{ClientReply, ServerRequest};
 use stdio::StdioLink;
 use traffic_counters::DropCounters;
@@ -216,7 +220,10 @@ impl Connection {
 
     /// Returns text of the server for use in an error: without secrets, on one line, and truncated.
     pub fn quote(&self, text: &str) -> String {
-        self.redactor.quote(text)
+        match &self.link {
+            Link::Stdio(_) => self.redactor.quote(text),
+            Link::Http(link) => self.redactor.quote(&link.upstream.without_tokens(text)),
+        }
     }
 
     /// Returns the profile that the server reported in the handshake, once that is done.

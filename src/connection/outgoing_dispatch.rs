@@ -10,7 +10,8 @@ use bytes::Bytes;
 use tokio::{sync::oneshot, time};
 
 use super::{
-    Connection, ConnectionLimits, Link, PendingRequest, RequestFailure, RequestOrigin, Waiter, mux,
+    Connection, ConnectionLimits, ForwardedHeaders, Link, PendingRequest, RequestFailure,
+    RequestOrigin, Waiter, mux,
 };
 use crate::{
     capacity_holder::Holder,
@@ -30,7 +31,8 @@ struct QueuedRequest<'a> {
 impl Connection {
     /// Sends `request` for `holder` with an id that is unique on the connection. At the bound on
     /// requests in flight it waits its turn, at most for its silence timeout. Cancel safe: a
-    /// request that was not sent yet is forgotten.
+    /// request that was not sent yet is forgotten. An upstream gets the headers of the client that
+    /// are `forwarded`.
     ///
     /// # Errors
     ///
@@ -40,9 +42,10 @@ impl Connection {
         holder: Holder,
         request: &Message,
         limits: ConnectionLimits,
+        forwarded: Option<Arc<ForwardedHeaders>>,
     ) -> Result<PendingRequest, RequestFailure> {
         self.note_client_use();
-        self.start_work(holder, request, RequestOrigin::Client, limits).await
+        self.start_work(holder, request, RequestOrigin::Client, limits, forwarded).await
     }
 
     /// Sends a request of metamcp itself, as [`Connection::call`] does. Questions of the server go
@@ -57,7 +60,7 @@ impl Connection {
         request: &Message,
         limits: ConnectionLimits,
     ) -> Result<PendingRequest, RequestFailure> {
-        self.start_work(holder, request, RequestOrigin::Metamcp, limits).await
+        self.start_work(holder, request, RequestOrigin::Metamcp, limits, None).await
     }
 
     async fn start_work(
@@ -66,10 +69,11 @@ impl Connection {
         request: &Message,
         origin: RequestOrigin,
         limits: ConnectionLimits,
+        forwarded: Option<Arc<ForwardedHeaders>>,
     ) -> Result<PendingRequest, RequestFailure> {
         let total_ms = u64::try_from(limits.total.as_millis()).unwrap_or(u64::MAX);
         self.longest_ms.fetch_max(total_ms, Ordering::Relaxed);
-        self.start(holder, &self.with_client_meta(request), origin, limits).await
+        self.start(holder, &self.with_client_meta(request), origin, limits, forwarded).await
     }
 
     /// Returns the request as a server of the modern era expects it. A request without client data
@@ -91,7 +95,8 @@ impl Connection {
         timeout: Duration,
     ) -> Result<Message, RequestFailure> {
         let limits = ConnectionLimits::of_total(timeout);
-        self.start(Holder::SERVICE, request, RequestOrigin::Probe, limits).await?.finish().await
+        let starting = self.start(Holder::SERVICE, request, RequestOrigin::Probe, limits, None);
+        starting.await?.finish().await
     }
 
     /// Assigns an id to `request` and sends it.
@@ -101,6 +106,7 @@ impl Connection {
         request: &Message,
         origin: RequestOrigin,
         limits: ConnectionLimits,
+        forwarded: Option<Arc<ForwardedHeaders>>,
     ) -> Result<PendingRequest, RequestFailure> {
         debug_assert_eq!(request.kind(), MessageKind::Request, "only requests are called");
         // Parts of a request may come from several messages, none of which was too deep by itself.
@@ -147,7 +153,7 @@ impl Connection {
         // A handshake cannot be cancelled.
         let is_cancellable =
             !matches!(request.method(), Some(method::INITIALIZE | method::DISCOVER));
-        call.send(request, frame, is_cancellable).await?;
+        call.send(request, frame, is_cancellable, forwarded).await?;
         Ok(call)
     }
 

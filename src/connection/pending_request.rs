@@ -10,7 +10,8 @@ use futures_util::future::BoxFuture;
 use tokio::time::{self, Instant};
 
 use super::{
-    CallEvent, Connection, ConnectionLimits, Inbox, Link, RequestFailure, SideMessage, http,
+    CallEvent, Connection, ConnectionLimits, ForwardedHeaders, Inbox, Link, RequestFailure,
+    SideMessage, http,
 };
 use crate::{
     config::defaults,
@@ -95,6 +96,7 @@ impl PendingRequest {
         request: &Message,
         frame: ByteChunks,
         is_cancellable: bool,
+        forwarded: Option<Arc<ForwardedHeaders>>,
     ) -> Result<(), RequestFailure> {
         match &self.connection.link {
             Link::Stdio(link) => {
@@ -106,7 +108,15 @@ impl PendingRequest {
             }
             Link::Http(_) => {
                 let connection = Arc::clone(&self.connection);
-                let post = http::OutgoingPost { id: self.id, request: request.clone(), frame };
+                let (id, request, limits) = (self.id, request.clone(), self.limits);
+                let post = http::OutgoingPost {
+                    id,
+                    request,
+                    frame,
+                    forwarded,
+                    silence: limits.silence,
+                    ends: self.ends,
+                };
                 self.posting = Some(http::HttpLink::post(connection, post, self.inbox()));
             }
         }
@@ -130,6 +140,7 @@ impl PendingRequest {
                     Ok(CallEvent::Message(SideMessage::Question(_))) => {
                         self.limits.silence.max(defaults::INPUT_TIMEOUT)
                     }
+                    Ok(CallEvent::RetryAfter(asked)) => self.limits.silence + asked.longest_pause(),
                     Ok(_) | Err(_) => self.limits.silence,
                 };
                 self.silent_until = Instant::now() + silence;
@@ -183,7 +194,7 @@ impl PendingRequest {
                 {
                     self.connection.announce(message);
                 }
-                CallEvent::Message(_) | CallEvent::Deferred => {}
+                CallEvent::Message(_) | CallEvent::Deferred | CallEvent::RetryAfter(_) => {}
             }
         }
     }

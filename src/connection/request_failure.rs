@@ -4,12 +4,15 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
 
+use super::RetryAfter;
 use crate::{
     child::{ChildExit, ErrorOutput, StdioServerKind},
     config::defaults,
-    error_report::appended,
+    error_report::{appended, chain},
     fault_class::Fault,
+    http_client::{DialError, HttpSendError},
     memory_budget::{MEMORY_EXHAUSTED, MemoryExhausted},
+    oauth::AuthorizationFailure,
     protocol::nesting_depth::DEPTH_MAX,
     time_format::to_the_millisecond,
 };
@@ -48,8 +51,18 @@ pub enum RequestFailure {
     #[error("the connection ended before the request was sent")]
     Gone,
     /// The upstream cannot be reached.
-    #[error("the upstream cannot be reached: {0}")]
-    Connect(Arc<str>),
+    #[error("the upstream cannot be reached: {}", chain(&**.0))]
+    Connect(Arc<DialError>),
+    /// The upstream answers with a redirect, which metamcp does not follow: its status, and the
+    /// origin that it names.
+    #[error("the upstream answered HTTP {}: it redirects to {}", .0, .1)]
+    Redirected(StatusCode, Arc<str>),
+    /// The upstream answers with a web page, as portals do that want a login.
+    #[error("the upstream answered with a web page (HTTP {0}), and not with a message of MCP")]
+    WebPage(StatusCode),
+    /// The upstream requires a token that metamcp does not have.
+    #[error("{0}")]
+    Unauthorized(AuthorizationFailure),
     /// The upstream no longer knows the session of metamcp.
     #[error("the upstream no longer knows the session of metamcp (HTTP {0})")]
     SessionLost(StatusCode),
@@ -62,6 +75,9 @@ pub enum RequestFailure {
     /// The upstream's answer is not a JSON-RPC response: its status, and the start of its body.
     #[error("the upstream answered HTTP {}{}", .0, appended(.1))]
     Status(StatusCode, Arc<str>),
+    /// The upstream asks for a wait that does not fit into the time of the request.
+    #[error("the upstream {0}, and the request can wait no longer")]
+    RetryAfter(RetryAfter),
     /// The answer broke off.
     #[error("the upstream's answer broke off: {0}")]
     BrokenOff(Arc<str>),
@@ -71,6 +87,13 @@ pub enum RequestFailure {
     /// The answer is nested deeper than metamcp accepts.
     #[error("the answer is nested deeper than the {DEPTH_MAX} levels that metamcp accepts")]
     AnswerTooDeep,
+    /// The headers to pass on are larger than metamcp passes on: their size in bytes.
+    #[error(
+        "the headers to pass on have {} bytes, and metamcp passes on {}",
+        .0,
+        defaults::FORWARDED_HEADER_BYTES_MAX
+    )]
+    HeadersTooLarge(usize),
     /// The request is nested deeper than metamcp sends.
     #[error("the request is nested deeper than the {DEPTH_MAX} levels that metamcp sends")]
     TooDeep,
@@ -131,6 +154,15 @@ fn quote(kind: &StdioServerKind, output: &ErrorOutput) -> String {
     }
 }
 
+impl From<HttpSendError> for RequestFailure {
+    fn from(error: HttpSendError) -> Self {
+        match error {
+            HttpSendError::Dial(error) => Self::Connect(error),
+            HttpSendError::BrokenOff(error) => Self::BrokenOff(chain(&error).into()),
+        }
+    }
+}
+
 impl RequestFailure {
     /// Returns the last lines of an ended server that clients may read, oldest first.
     pub fn last_lines(&self) -> &[String] {
@@ -146,8 +178,10 @@ impl RequestFailure {
             self,
             Self::Gone
                 | Self::Connect(_)
+                | Self::Unauthorized(_)
                 | Self::SessionLost(_)
                 | Self::EraLost(_)
+                | Self::HeadersTooLarge(_)
                 | Self::TooDeep
                 | Self::ConnectTimeout(_)
                 | Self::Saturated
@@ -157,12 +191,24 @@ impl RequestFailure {
     /// Returns whether sending the request again on a new connection is safe and can help.
     pub fn is_replayable(&self) -> bool {
         self.is_unexecuted()
-            && !matches!(self, Self::TooDeep | Self::Saturated | Self::ConnectTimeout(_))
+            && !matches!(
+                self,
+                Self::HeadersTooLarge(_)
+                    | Self::TooDeep
+                    | Self::Saturated
+                    | Self::ConnectTimeout(_)
+                    | Self::Unauthorized(_)
+            )
     }
 
     /// Returns whether the server was lost during the request, which may have been executed or not.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Exited { .. } | Self::HungUp { .. } | Self::BrokenOff(_))
+    }
+
+    /// Returns whether the upstream requires a login.
+    pub fn is_login_required(&self) -> bool {
+        matches!(self, Self::Unauthorized(AuthorizationFailure::LoginRequired(_)))
     }
 
     /// Returns the kind of failure.
@@ -175,10 +221,14 @@ impl RequestFailure {
             | Self::BrokenOff(_)
             | Self::Timeout(_)
             | Self::ConnectTimeout(_) => Fault::Offline,
+            Self::Unauthorized(_) => Fault::Auth,
+            Self::Redirected(..) | Self::WebPage(_) => Fault::Other,
             Self::SessionLost(_) | Self::EraLost(_) => Fault::Http,
             Self::Status(status, _) => Fault::of_status(*status),
+            Self::RetryAfter(_) => Fault::Throttled,
             Self::Oversized(_) | Self::AnswerTooDeep => Fault::Protocol,
             Self::Closed
+            | Self::HeadersTooLarge(_)
             | Self::TooDeep
             | Self::ClientTooSlow
             | Self::NoMemory(_)
@@ -210,13 +260,18 @@ impl RequestFailure {
             Self::Closed => "SERVER_CLOSED",
             Self::Gone => "SERVER_GONE",
             Self::Connect(_) => "SERVER_UNREACHABLE",
+            Self::Unauthorized(failure) => failure.code(),
+            Self::Redirected(..) => "UPSTREAM_REDIRECT",
+            Self::WebPage(_) => "UPSTREAM_WEB_PAGE",
             Self::SessionLost(_) => "SESSION_LOST",
             Self::EraLost(_) => "ERA_LOST",
             Self::Unresponsive => "SERVER_UNRESPONSIVE",
             Self::Status(..) => "UPSTREAM_STATUS",
+            Self::RetryAfter(_) => "UPSTREAM_BUSY",
             Self::BrokenOff(_) => "ANSWER_BROKEN_OFF",
             Self::Oversized(_) => "ANSWER_TOO_LARGE",
             Self::AnswerTooDeep => "ANSWER_TOO_DEEP",
+            Self::HeadersTooLarge(_) => "HEADERS_TOO_LARGE",
             Self::TooDeep => "TOO_DEEP",
             Self::Timeout(_) | Self::ConnectTimeout(_) => "TIMEOUT",
             Self::ClientTooSlow => "CLIENT_TOO_SLOW",
@@ -243,7 +298,21 @@ impl RequestFailure {
             Self::Closed | Self::Gone => {
                 "List the tools again, then call: metamcp is stopping, or no longer has this server."
             }
-            Self::Connect(_) => "Check that the upstream runs and that `url` is its address.",
+            Self::Unauthorized(AuthorizationFailure::LoginRequired(required)) => {
+                return format!(
+                    "Ask the operator of this host to run `metamcp login {}`, then call again.",
+                    required.server
+                )
+                .into();
+            }
+            Self::Unauthorized(failure) => failure.hint(),
+            Self::Connect(error) => error.hint(),
+            Self::Redirected(..) => {
+                "Set `url` to the address that the redirect leads to, if that is an MCP endpoint. A page for logins means that the upstream wants other credentials."
+            }
+            Self::WebPage(_) => {
+                "Check the path of `url`. A page for logins means that the upstream wants other credentials, or that this host is not allowed."
+            }
             Self::SessionLost(_) => "Call again: metamcp opens a new session.",
             Self::EraLost(_) => {
                 "Call again: metamcp connects in the version that the upstream speaks now."
@@ -253,9 +322,15 @@ impl RequestFailure {
                 "Check the credentials in `headers` of this server."
             }
             Self::Status(..) => "Check `url`, and see the log of the upstream.",
+            Self::RetryAfter(_) => {
+                "Call again after that time. With a longer `request_timeout`, metamcp waits itself."
+            }
             Self::BrokenOff(_) => "The call may have been executed: check before you repeat it.",
             Self::Oversized(_) => "Ask the tool for less at a time.",
             Self::AnswerTooDeep => "Ask the tool for a part of it with fewer levels.",
+            Self::HeadersTooLarge(_) => {
+                "Send shorter values in the headers that `forward_headers` of this server names."
+            }
             Self::TooDeep => "Use fewer levels, or send the inner part as a string.",
             Self::Timeout(_) => {
                 "The call may still be running: check before you repeat it, or raise `request_timeout`."
@@ -300,10 +375,14 @@ mod tests {
     fn each_request_failure_has_one_fault_class() {
         let after = Duration::from_secs(1);
         let lost = StatusCode::NOT_FOUND;
+        let connect = HttpSendError::Dial(Arc::new(DialError::Pending(after)));
+        let asked = RetryAfter { status: StatusCode::TOO_MANY_REQUESTS, wait: after };
         for (failure, fault) in [
             (RequestFailure::Closed, Fault::Cancelled),
             (RequestFailure::Gone, Fault::Offline),
-            (RequestFailure::Connect("refused".into()), Fault::Offline),
+            (connect.into(), Fault::Offline),
+            (RequestFailure::Redirected(StatusCode::FOUND, "`https://a`".into()), Fault::Other),
+            (RequestFailure::WebPage(StatusCode::OK), Fault::Other),
             (RequestFailure::SessionLost(lost), Fault::Http),
             (RequestFailure::Unresponsive, Fault::Offline),
             (status(401), Fault::Auth),
@@ -311,9 +390,11 @@ mod tests {
             (status(404), Fault::Http),
             (status(503), Fault::Http),
             (status(200), Fault::Other),
+            (RequestFailure::RetryAfter(asked), Fault::Throttled),
             (RequestFailure::BrokenOff("reset".into()), Fault::Offline),
             (RequestFailure::Oversized(1), Fault::Protocol),
             (RequestFailure::AnswerTooDeep, Fault::Protocol),
+            (RequestFailure::HeadersTooLarge(1), Fault::Cancelled),
             (RequestFailure::TooDeep, Fault::Cancelled),
             (RequestFailure::Timeout(after), Fault::Offline),
             (RequestFailure::ConnectTimeout(after), Fault::Offline),

@@ -59,6 +59,17 @@ impl ServerRequest {
         (Self::with(message, connection, Asker::Exchange(sender)), reply)
     }
 
+    /// Returns a question of metamcp itself on behalf of `server`, and the receiver of the client's
+    /// reply. It receives nothing if the client disconnects.
+    pub fn of_metamcp(
+        message: Message,
+        server: ServerName,
+    ) -> (Self, oneshot::Receiver<ClientReply>) {
+        let (sender, reply) = oneshot::channel();
+        let asker = Some(Asker::Exchange(sender));
+        (Self { message, server, generation: 0, asker }, reply)
+    }
+
     fn with(message: Message, connection: &Connection, asker: Asker) -> Self {
         let (server, generation) = (connection.server.clone(), connection.generation);
         Self { message, server, generation, asker: Some(asker) }

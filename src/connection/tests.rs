@@ -55,11 +55,13 @@ async fn a_call_waits_until_it_is_released_or_the_server_is_killed() {
     let server = servers.of("test");
     let connection = dial(&servers).await.expect("connects");
 
-    let waiting = connection.call(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent");
+    let waiting =
+        connection.call(Holder::SERVICE, &call("wait"), LIMITS, None).await.expect("sent");
     server.release(1);
     waiting.finish().await.expect("answered");
 
-    let waiting = connection.call(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent");
+    let waiting =
+        connection.call(Holder::SERVICE, &call("wait"), LIMITS, None).await.expect("sent");
     while server.n_calls() < 2 {
         tokio::task::yield_now().await;
     }
@@ -95,7 +97,8 @@ async fn a_modern_server_receives_no_client_notification_but_cancellations() {
             connection.notify(&Message::notification(method, params)).await;
         }
         // Both eras take cancellations, and this one comes after everything else.
-        let waiting = connection.call(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent");
+        let waiting =
+            connection.call(Holder::SERVICE, &call("wait"), LIMITS, None).await.expect("sent");
         while server.n_calls() == 0 {
             tokio::task::yield_now().await;
         }
@@ -113,7 +116,9 @@ async fn a_server_receives_every_cancellation_of_a_burst() {
     let connection = dial(&servers).await.expect("connects");
     let mut waiting = Vec::new();
     for _ in 0..n_calls {
-        waiting.push(connection.call(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent"));
+        waiting.push(
+            connection.call(Holder::SERVICE, &call("wait"), LIMITS, None).await.expect("sent"),
+        );
     }
     while server.n_calls() < n_calls {
         tokio::task::yield_now().await;
@@ -133,7 +138,8 @@ async fn a_client_may_answer_a_question_after_the_silence_timeout() {
     let servers = InProcessLauncher::new();
     let connection = dial_for(&servers, ConnectionOwner::Exclusive).await.expect("connects");
     let limits = ConnectionLimits { total: 2 * defaults::INPUT_TIMEOUT, ..LIMITS };
-    let mut asking = connection.call(Holder::SERVICE, &call("ask"), limits).await.expect("sent");
+    let mut asking =
+        connection.call(Holder::SERVICE, &call("ask"), limits, None).await.expect("sent");
     let Ok(CallEvent::Message(SideMessage::Question(question))) = asking.next().await else {
         panic!("the server asks");
     };
@@ -167,7 +173,8 @@ async fn a_server_question_during_internal_requests_goes_to_the_waiting_client_c
             connection.call_internal(Holder::SERVICE, &call("wait"), LIMITS).await.expect("sent"),
         );
     }
-    let mut asking = connection.call(Holder::SERVICE, &call("ask"), LIMITS).await.expect("sent");
+    let mut asking =
+        connection.call(Holder::SERVICE, &call("ask"), LIMITS, None).await.expect("sent");
     let Ok(CallEvent::Message(SideMessage::Question(_))) = asking.next().await else {
         panic!("the question belongs to the call of the client");
     };

@@ -22,6 +22,7 @@ use crate::{
     config::defaults,
     fair_share::{EvictablePermit, Evictables, EvictionBounds},
     ingress::IngressContext,
+    oauth::LoginService,
     peer_process::ConnectedClient,
     protocol::{
         Message, MessageKind, ParseError, RpcError,
@@ -42,6 +43,7 @@ mod completions;
 mod daemon;
 mod http_rpc;
 mod listing;
+mod logins;
 mod mcp_attach;
 mod operator_check;
 mod operator_command;
@@ -77,6 +79,8 @@ pub struct ControlParts {
     pub ingress: Arc<IngressContext>,
     /// The calls that continue without their callers.
     pub task_driver: Arc<TaskDriver>,
+    /// The logins at servers.
+    pub logins: Arc<LoginService>,
     /// Takes commands to the service as a whole.
     pub commands: mpsc::Sender<ControlCommand>,
 }
@@ -205,6 +209,11 @@ async fn dispatch(request: &ControlRequest<'_>) -> MethodResult {
         Method::PromptsGet => prompts::get(request).await,
         Method::CompletionsComplete => completions::complete(request).await,
         Method::AuthStatus => auth_status::status(request).await,
+        Method::AuthLogin => logins::begin(request).await,
+        Method::AuthWait => logins::wait(request).await,
+        Method::AuthFinish => logins::finish(request).await,
+        Method::AuthLogout => logins::logout(request).await,
+        Method::AuthDocument => logins::document(request),
         Method::DaemonStatus => daemon::status(request).await,
         // The connection of this request cannot be attached.
         Method::McpAttach => Err(mcp_attach::refusal().into()),

@@ -48,6 +48,11 @@ methods! {
     TasksResult = "tasks/result", All, &["taskId", "server?", "wait?"];
     TasksCancel = "tasks/cancel", All, &["taskId", "server?"];
     AuthStatus = "auth/status", Operators, &["server?"];
+    AuthLogin = "auth/login", Operators, &["server"];
+    AuthWait = "auth/wait", Operators, &["loginId"];
+    AuthFinish = "auth/finish", Operators, &["answer"];
+    AuthLogout = "auth/logout", Operators, &["server"];
+    AuthDocument = "auth/document", Operators, &["server"];
     DaemonStatus = "daemon/status", All, &["memory?"];
     ConfigReload = "config/reload", Operators, &["configPath?"];
     DaemonStop = "daemon/stop", Operators, &[];

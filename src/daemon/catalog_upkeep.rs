@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use tokio::{sync::mpsc, time};
+use tokio::{
+    sync::{
+        broadcast::{self, error::RecvError},
+        mpsc,
+    },
+    time,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -62,6 +68,22 @@ impl CatalogUpkeep {
         };
         tokio::join!(following, self.catalog.run_persister(stop.clone()));
         self.catalog.save().await;
+    }
+
+    /// Connects each server at which a login succeeds, until `stop`: its tools may be unknown so far.
+    pub(super) async fn follow_logins(
+        self: Arc<Self>,
+        mut logins: broadcast::Receiver<ServerName>,
+        stop: CancellationToken,
+    ) {
+        while let Some(logged_in) = stop.run_until_cancelled(logins.recv()).await {
+            match logged_in {
+                Ok(server) => self.catalog.prime_again(&server, self.forwarder.limits()).await,
+                // The next request of a skipped server connects it.
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
     }
 
     /// Primes servers until `stop`, as `Catalog::prime` does. Cancel safe: a connection attempt in

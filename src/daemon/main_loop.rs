@@ -121,7 +121,7 @@ impl Daemon {
         drain_deadline: CancellationToken,
         clients: TaskTracker,
     ) {
-        let Self { signals, forwarder, commands, board, pool, listeners, .. } = self;
+        let Self { signals, forwarder, commands, board, pool, logins, listeners, .. } = self;
         let timeout = forwarder.config().service.shutdown_timeout;
         notify::stopping(
             "finishing running requests",
@@ -144,7 +144,9 @@ impl Daemon {
             }
             drain_deadline.cancel();
             let _cut_off = time::timeout(defaults::DRAIN_DEADLINE, clients.wait()).await;
-            close(pool).await;
+            // A refresh token is valid once: its successor must be stored.
+            let stored = time::timeout(defaults::SERVERS_END_TIMEOUT, logins.close());
+            let ((), _late) = tokio::join!(close(pool), stored);
         };
         drain(signals, listeners, orderly).await;
     }

@@ -32,6 +32,7 @@ use crate::{
     },
     memory_budget::{self, MemoryBudget},
     meta::MetaView,
+    oauth::{self, LoginService},
     pool::Pool,
     provision::Provisioner,
     server_name::ServerName,
@@ -76,6 +77,8 @@ pub struct Daemon {
     upkeep: Arc<CatalogUpkeep>,
     views: Arc<Views>,
     operators: Arc<OperatorView>,
+    /// The logins at servers.
+    logins: Arc<LoginService>,
     /// The calls that continue without their callers.
     tasks: Arc<TaskDriver>,
     /// The announcements of servers, until the task that handles them starts.
@@ -128,7 +131,16 @@ impl Daemon {
         let signer = SessionSigner::of_service(&config.listen.session(), credentials.as_deref())?;
         let tasks = TaskTracker::new();
         let (sender, server_announcements) = mpsc::channel(defaults::ANNOUNCEMENT_QUEUE);
-        let dialer = Dialer::new(credentials, tasks.clone(), sender);
+        let state = state_directory();
+        let logins = LoginService::new(
+            &config,
+            listeners.addresses().first().copied(),
+            state.as_deref(),
+            credentials.clone(),
+            oauth::web_clients(credentials.clone()),
+        );
+        let dialer =
+            Dialer::new(credentials, tasks.clone(), sender).with_logins(Arc::clone(&logins));
         let pool = Arc::new(Pool::new(dialer, &config));
         let sessions = SessionRegistry::new(Arc::clone(&pool), signer, &config);
         let (command_sender, commands) = mpsc::channel(defaults::CONTROL_COMMAND_QUEUE);
@@ -156,7 +168,7 @@ impl Daemon {
         let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
         let operators = Arc::new(OperatorView::new(services, lists, directory, checker));
         let upkeep = CatalogUpkeep::new(Arc::clone(&catalog), Arc::clone(&forwarder));
-        let files = TaskFiles::in_directory(state_directory().as_deref());
+        let files = TaskFiles::in_directory(state.as_deref());
         let tasks = TaskDriver::new(Arc::clone(&operators), files);
         Ok(Self {
             source,
@@ -170,6 +182,7 @@ impl Daemon {
             upkeep,
             views,
             operators,
+            logins,
             tasks,
             server_announcements: Some(server_announcements),
             client_announcements: Some(client_announcements),
@@ -300,13 +313,25 @@ impl Daemon {
         let clients = TaskTracker::new();
         let (views, board) = (Arc::clone(&self.views), Arc::clone(&self.board));
         let (token, deadline) = (Arc::clone(&self.token), drain_deadline.clone());
-        let context =
-            IngressContext::new(views, board, token, stop.clone(), deadline, clients.clone());
+        let context = IngressContext::new(
+            views,
+            board,
+            token,
+            Arc::clone(&self.logins),
+            stop.clone(),
+            deadline,
+            clients.clone(),
+        );
         let announcements = (self.server_announcements.take(), self.client_announcements.take());
         if let (Some(of_servers), Some(to_clients)) = announcements {
             let sessions = Arc::clone(&self.sessions);
             clients.spawn(Arc::clone(&self.upkeep).run_announcements(of_servers, stop.clone()));
             clients.spawn(Arc::clone(&self.upkeep).keep(stop.clone()));
+            let refreshing = Arc::clone(&self.logins);
+            let refreshing = async move { refreshing.run().await };
+            clients.spawn(stop.clone().run_until_cancelled_owned(refreshing));
+            let logins = self.logins.successes();
+            clients.spawn(Arc::clone(&self.upkeep).follow_logins(logins, stop.clone()));
             clients.spawn(sessions.run(to_clients, stop.clone()));
         }
         clients.spawn(Arc::clone(&self.tasks).supervise(stop.clone(), drain_deadline.clone()));
@@ -322,6 +347,7 @@ impl Daemon {
             operators: Arc::clone(&self.operators),
             ingress: Arc::clone(&context),
             task_driver: Arc::clone(&self.tasks),
+            logins: Arc::clone(&self.logins),
             commands: self.command_sender.clone(),
         };
         let (stop, deadline) = (stop.clone(), drain_deadline.clone());

@@ -82,12 +82,13 @@ impl Daemon {
     /// Returns the parts that a reload reaches, in its order. Without `..`: a new field does not
     /// compile until it is named here, and a named part not until the list has it.
     #[deny(unused_variables, reason = "a reload would forget the part")]
-    fn parts(&self) -> [&dyn Reconfigure; 12] {
+    fn parts(&self) -> [&dyn Reconfigure; 13] {
         let Self {
             log,
             memory,
             tls,
             token,
+            logins,
             provisioner,
             pool,
             sessions,
@@ -118,6 +119,8 @@ impl Daemon {
             memory,
             &**tls,
             &**token,
+            // Before servers are connected with the new settings.
+            &**logins,
             &**provisioner,
             &**pool,
             &ReloadRecord,
@@ -154,6 +157,7 @@ fn awaiting_restart(old: &Config, new: &Config) -> impl Iterator<Item = &'static
         breaker: _,
         tools: _,
         search: _,
+        auth: _,
         tasks: _,
         provision: _,
         servers: _,

@@ -87,10 +87,11 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
     if !is_public {
         return;
     }
+    logins_of_proxies(file, config, found);
     for (name, server) in &config.servers {
         let values = match &server.transport {
             TransportConfig::Stdio { env, .. } => env,
-            TransportConfig::Http { headers, .. } => headers,
+            TransportConfig::Http(http) => &http.headers,
             TransportConfig::Unit { .. } => continue,
         };
         let is_exposed = |key: &str, value: &SecretValue| {
@@ -111,6 +112,25 @@ pub(super) fn secrets_in(file: &Path, config: &Config, found: &mut Vec<Finding>)
                     .nix(of_server(name, &option)),
             );
         }
+    }
+}
+
+/// Examines whether the URL of a proxy contains a login, in a file that others can read.
+fn logins_of_proxies(file: &Path, config: &Config, found: &mut Vec<Finding>) {
+    let service = ("service.proxy".to_owned(), &config.service.proxy);
+    let servers = config.servers.iter().filter_map(|(name, server)| match &server.transport {
+        TransportConfig::Http(http) => Some((format!("servers.{name}.proxy"), &http.proxy)),
+        TransportConfig::Stdio { .. } | TransportConfig::Unit { .. } => None,
+    });
+    // A server without its own proxy has that of the service.
+    let own = servers.filter(|(_, proxy)| **proxy != config.service.proxy);
+    for (key, _) in std::iter::once(service).chain(own).filter(|(_, proxy)| proxy.has_login()) {
+        let what = format!("a file that every user can read contains the login of `{key}`");
+        found.push(
+            Finding::warning(Permissions, what)
+                .because(format!("`{}` contains the login itself.", file.display()))
+                .fix(format!("Write `proxy = \"environment\"`, and set HTTPS_PROXY in an `EnvironmentFile=` of the unit. Or run `chmod o= {}`.", file.display())),
+        );
     }
 }
 
@@ -151,5 +171,19 @@ mod tests {
         let found = examined(0o644);
         assert_eq!(found[0].what, "a file that every user can read contains `GIT_TOKEN`");
         assert!(!format!("{found:?}").contains("abcdef"));
+    }
+    #[test]
+    fn the_login_of_a_proxy_in_a_public_file_is_reported_once() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("metamcp.toml");
+        let text = "[service]\nproxy = \"http://ada:hunter2@proxy:3128\"\n[servers.a]\nurl = \"https://h/\"\n\
+            [servers.b]\nurl = \"https://h/\"\nproxy = \"http://proxy:3128\"\n";
+        fs::write(&file, text).expect("written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("changed");
+        let mut found = Vec::new();
+        secrets_in(&file, &load::file(&file).expect("valid"), &mut found);
+        let what: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
+        assert_eq!(what, ["a file that every user can read contains the login of `service.proxy`"]);
+        assert!(!format!("{found:?}").contains("hunter2"));
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -24,18 +25,27 @@ use crate::{
 mod file_permissions;
 mod finding;
 mod host;
+mod login_probe;
+mod network_probe;
 mod pinned_versions;
 mod probe;
+mod probe_phase;
+mod probed_connection;
 mod recording_launcher;
 mod sandbox;
+mod service_login;
 mod sockets;
 mod tool_names;
 mod unit;
 
 use finding::FindingArea::{Configuration, Unit};
 pub use finding::{Finding, FindingArea, FindingSeverity};
-use probe::ProbeOutcome;
-pub use probe::{ProbePhase, ProbedConnection};
+pub use login_probe::ProbedLogin;
+pub use network_probe::ProbedTls;
+use probe::{ProbeOutcome, ProbeSite};
+pub use probe_phase::ProbePhase;
+pub use probed_connection::ProbedConnection;
+pub use service_login::ServiceLogin;
 use sockets::ServiceReport;
 
 /// The scope of an examination.
@@ -126,7 +136,9 @@ pub async fn examine(
     }
     if let Some(config) = config.filter(|_| request.probes_servers) {
         let mut tools = Vec::new();
-        for mut outcome in probe_all(&config, request.server.as_ref(), closing).await {
+        for mut outcome in
+            probe_all(&config, request.server.as_ref(), service.as_ref(), closing).await
+        {
             judge_secret(&mut outcome, service.as_ref());
             found.append(&mut outcome.findings);
             if outcome.connection.tools.is_some() {
@@ -249,13 +261,17 @@ async fn examine_unit(
 async fn probe_all(
     config: &Config,
     only: Option<&ServerName>,
+    service: Option<&ServiceReport>,
     closing: &CancellationToken,
 ) -> Vec<ProbeOutcome> {
-    let credentials = credentials_directory();
+    let (credentials, children) =
+        (credentials_directory(), Semaphore::new(defaults::DOCTOR_CHILDREN_MAX));
+    let credentials = credentials.as_deref();
+    let site = ProbeSite { credentials, service, children: &children, closing };
     let servers = config.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
     stream::iter(servers)
         .take_until(closing.cancelled())
-        .map(|(name, server)| probe::probe(name, server, credentials.as_deref(), closing))
+        .map(|(name, server)| probe::probe(name, server, &site))
         .buffered(defaults::DOCTOR_PROBES_MAX)
         .collect()
         .await

@@ -5,18 +5,20 @@ use std::{
     time::Duration,
 };
 
-use serde::{Serialize, Serializer};
 use tokio::{
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
     time::{self, Instant},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     finding::{Finding, FindingArea::Servers, count},
-    host, pinned_versions,
+    host, login_probe, network_probe, pinned_versions,
+    probe_phase::ProbePhase,
+    probed_connection::ProbedConnection,
     recording_launcher::{FirstLines, ProcessRecord, RecordingLauncher},
     sandbox::{self, SandboxDirectives, SandboxRemedy, of_server},
+    sockets::ServiceReport,
 };
 use crate::{
     child::ChildExit,
@@ -40,47 +42,6 @@ use crate::{
 /// The signal that a process cannot catch. Source: signal(7), SIGKILL.
 const KILL: i32 = 9;
 
-/// The public result of a probe.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProbedConnection {
-    /// The server.
-    pub server: ServerName,
-    /// The transport.
-    pub transport: &'static str,
-    /// The duration of each phase, in order.
-    pub phases: Vec<ProbePhase>,
-    /// The negotiated version of the protocol, if the handshake succeeded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub protocol_version: Option<String>,
-    /// The number of its tools, if listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<usize>,
-    /// The first lines of its standard error, with secrets redacted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stderr: Vec<String>,
-    /// The first lines on its standard output that are not messages, with secrets redacted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub noise: Vec<String>,
-    /// The exit status of its process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit: Option<String>,
-}
-
-/// A phase of a probe.
-#[derive(Clone, Debug, Serialize)]
-pub struct ProbePhase {
-    /// The name: `start`, `handshake`, `tools/list`, `end`.
-    pub name: &'static str,
-    /// The duration.
-    #[serde(rename = "ms", serialize_with = "as_ms")]
-    pub took: Duration,
-}
-
-fn as_ms<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
-}
-
 /// The full result of a probe.
 pub(super) struct ProbeOutcome {
     pub(super) connection: ProbedConnection,
@@ -89,6 +50,25 @@ pub(super) struct ProbeOutcome {
     pub(super) tools: Vec<String>,
     /// It needs a credential or a variable that is missing here.
     pub(super) lacks_secret: bool,
+}
+
+impl ProbeOutcome {
+    /// Returns the outcome for a server before any connection.
+    fn unreachable(name: &ServerName, server: &ServerConfig) -> Self {
+        let connection = ProbedConnection {
+            server: name.clone(),
+            transport: server.transport.name(),
+            phases: Vec::new(),
+            tls: None,
+            login: None,
+            protocol_version: None,
+            tools: None,
+            stderr: Vec::new(),
+            noise: Vec::new(),
+            exit: None,
+        };
+        Self { connection, findings: Vec::new(), tools: Vec::new(), lacks_secret: false }
+    }
 }
 
 /// The results from a connection after its handshake.
@@ -100,14 +80,56 @@ struct ConnectionUse {
     phases: Vec<ProbePhase>,
 }
 
-/// Connects to a server, lists its tools and terminates it. `closing` ends the probe early. Not
-/// cancel safe: a connected server runs until `closing` is cancelled.
+/// The surroundings of all probes.
+pub(super) struct ProbeSite<'a> {
+    pub(super) credentials: Option<&'a Path>,
+    /// The report of the running service.
+    pub(super) service: Option<&'a ServiceReport>,
+    /// The permits for children.
+    pub(super) children: &'a Semaphore,
+    /// Ends the probes early.
+    pub(super) closing: &'a CancellationToken,
+}
+
+/// Connects to a server, lists its tools and terminates it. Not cancel safe: a connected server runs
+/// until `closing` is cancelled.
 pub(super) async fn probe(
     name: &ServerName,
     server: &ServerConfig,
-    credentials: Option<&Path>,
-    closing: &CancellationToken,
+    site: &ProbeSite<'_>,
 ) -> ProbeOutcome {
+    let TransportConfig::Http(http) = &server.transport else {
+        // A closed semaphore would permit all of them.
+        let _permit = site.children.acquire().await;
+        return probe_connection(name, server, site).await;
+    };
+    let probing = network_probe::probe(name, http, site.credentials);
+    let network = or_default(site, probing).await;
+    let mut outcome = match network.is_reachable {
+        true => Box::pin(probe_connection(name, server, site)).await,
+        false => ProbeOutcome::unreachable(name, server),
+    };
+    outcome.connection.phases.splice(..0, network.phases);
+    outcome.connection.tls = network.tls;
+    outcome.findings.extend(network.finding);
+    outcome
+}
+
+/// Waits for a step, unless the probes end early.
+async fn or_default<T: Default>(site: &ProbeSite<'_>, step: impl Future<Output = T>) -> T {
+    tokio::select! {
+        done = step => done,
+        () = site.closing.cancelled() => T::default(),
+    }
+}
+
+/// Connects to a server, lists its tools and terminates it.
+async fn probe_connection(
+    name: &ServerName,
+    server: &ServerConfig,
+    site: &ProbeSite<'_>,
+) -> ProbeOutcome {
+    let (credentials, closing) = (site.credentials, site.closing);
     let (tasks, recorder) = (TaskTracker::new(), RecordingLauncher::default());
     // Notifications outside a request are not used: a full channel drops them.
     let (announcements, _unread) = mpsc::channel(1);
@@ -126,39 +148,68 @@ pub(super) async fn probe(
     let _done = time::timeout(defaults::DOCTOR_TIMEOUT, tasks.wait()).await;
 
     let record = recorder.record();
-    let start = record.start.map(|took| ProbePhase { name: "start", took });
-    let handshake = ProbePhase { name: "handshake", took: ready - record.started.unwrap_or(begin) };
     let redactor = redactor(&server.transport, credentials);
     let lines = |first: &FirstLines| first.lines.iter().map(|line| redactor.quote(line)).collect();
-    let connection = ProbedConnection {
-        server: name.clone(),
-        transport: server.transport.name(),
-        phases: start.into_iter().chain([handshake]).chain(phases).collect(),
-        protocol_version,
-        tools: listed.as_ref().and_then(|listed| Some(listed.as_ref().ok()?.len())),
-        stderr: lines(&record.stderr),
-        noise: lines(&record.noise),
-        exit: record.exit.map(|exit| exit.to_string()),
-    };
-    let mut findings = match &connected {
-        Ok(_) => vec![connection_finding(name, server, &connection)],
-        Err(error) => {
-            let remedy = sandbox_remedy(name, &server.transport, error).await;
-            vec![failure_finding(name, error, remedy, &redactor)]
+    let mut outcome = ProbeOutcome::unreachable(name, server);
+    outcome.lacks_secret = matches!(&connected, Err(ConnectError::Secret { .. }));
+    let (findings, connection) = (&mut outcome.findings, &mut outcome.connection);
+    connection.protocol_version = protocol_version;
+    connection.tools = listed.as_ref().and_then(|listed| Some(listed.as_ref().ok()?.len()));
+    (connection.stderr, connection.noise) = (lines(&record.stderr), lines(&record.noise));
+    connection.exit = record.exit.map(|exit| exit.to_string());
+    let start = record.start.map(|took| ProbePhase::new("start", took));
+    let handshake = ProbePhase::new("handshake", ready - record.started.unwrap_or(begin));
+    let handshake = (!outcome.lacks_secret).then(|| handshake.failed_if(connected.is_err()));
+    connection.phases = start.into_iter().chain(handshake).chain(phases).collect();
+    let login = login(name, server, site, connected.as_ref().err(), connection).await;
+    match (&connected, login) {
+        (Ok(_), problem) => {
+            findings.push(connection_finding(name, server, connection));
+            findings.extend(problem);
         }
-    };
-    let tools = listed.unwrap_or_else(|| Ok(Vec::new())).unwrap_or_else(|reason| {
-        findings.push(
-            Finding::error(Servers, "does not list its tools")
-                .of(name)
-                .because(redactor.quote(&reason))
-                .fix(format!("Read its standard error in `metamcp doctor --server {name} --json`, or report it to the server's author.")),
-        );
+        (Err(_), Some(refusal)) => findings.push(refusal),
+        (Err(error), None) => {
+            let remedy = sandbox_remedy(name, &server.transport, error).await;
+            findings.push(failure_finding(name, error, remedy, &redactor));
+        }
+    }
+    outcome.tools = listed.unwrap_or_else(|| Ok(Vec::new())).unwrap_or_else(|reason| {
+        findings.push(listing_finding(name, &redactor.quote(&reason)));
         Vec::new()
     });
-    findings.extend(behaviour_findings(name, server, &connection, &record, connected.is_ok()));
-    let lacks_secret = matches!(&connected, Err(ConnectError::Secret { .. }));
-    ProbeOutcome { connection, findings, tools, lacks_secret }
+    findings.extend(behaviour_findings(name, server, connection, &record, connected.is_ok()));
+    outcome
+}
+
+/// Examines the login of a server that requires or declares one. Returns the finding about it.
+async fn login(
+    name: &ServerName,
+    server: &ServerConfig,
+    site: &ProbeSite<'_>,
+    error: Option<&ConnectError>,
+    connection: &mut ProbedConnection,
+) -> Option<Finding> {
+    let TransportConfig::Http(http) = &server.transport else { return None };
+    let is_refused = error.is_some_and(|error| login_probe::is_refused(http, error));
+    if !is_refused && !login_probe::is_declared(http) {
+        return None;
+    }
+    let probing = login_probe::probe(name, http, site.credentials, site.service);
+    let probed = or_default(site, async { Some(probing.await) }).await?;
+    let phases = &mut connection.phases;
+    if let Some(at) = phases.iter().position(|phase| phase.name == "handshake") {
+        // The server has answered, and the answer is clear.
+        phases[at].has_failed &= !is_refused;
+        let next = at + 1;
+        phases.splice(next..next, probed.phases);
+    }
+    connection.login = Some(probed.login);
+    match (is_refused, error) {
+        (true, _) => Some(probed.refusal),
+        (false, None) => probed.problem,
+        // The failure of the connection comes first.
+        (false, Some(_)) => None,
+    }
 }
 
 /// Lists the tools of the server, and closes the connection.
@@ -169,13 +220,13 @@ async fn use_and_close(connection: &Arc<Connection>, timeout: Duration) -> Conne
         if profile.has(ListKind::Tools.capability()) {
             let begin = Instant::now();
             found.listed = Some(list(connection, timeout).await);
-            found.phases.push(ProbePhase { name: "tools/list", took: begin.elapsed() });
+            found.phases.push(ProbePhase::new("tools/list", begin.elapsed()));
         }
     }
     let begin = Instant::now();
     connection.close();
     connection.down().await;
-    found.phases.push(ProbePhase { name: "end", took: begin.elapsed() });
+    found.phases.push(ProbePhase::new("end", begin.elapsed()));
     found
 }
 
@@ -206,7 +257,8 @@ fn connection_finding(
     server: &ServerConfig,
     connection: &ProbedConnection,
 ) -> Finding {
-    let phases = connection.phases.iter().filter(|phase| phase.name != "end");
+    let is_of_start = |name| matches!(name, "start" | "handshake" | "tools/list");
+    let phases = connection.phases.iter().filter(|phase| is_of_start(phase.name));
     let took: Duration = phases.map(|phase| phase.took).sum();
     let text = format!("connected, {} ms", took.as_millis());
     if took <= defaults::DOCTOR_SLOW || server.start != StartPolicy::Lazy {
@@ -216,6 +268,13 @@ fn connection_finding(
         .of(name)
         .fix(format!("Connect it with the service: `start = \"eager\"` in `[servers.{name}]`."))
         .nix(of_server(name, "start = \"eager\";"))
+}
+
+fn listing_finding(name: &ServerName, reason: &str) -> Finding {
+    let output = format!(
+        "Read its standard error in `metamcp doctor --server {name} --json`, or report it to the server's author."
+    );
+    Finding::error(Servers, "does not list its tools").of(name).because(reason).fix(output)
 }
 
 /// Returns the fix for a sandbox restriction that the journal of the server's unit shows.
@@ -325,7 +384,7 @@ fn behaviour_findings(
 fn redactor(transport: &TransportConfig, credentials: Option<&Path>) -> Redactor {
     let declared = match transport {
         TransportConfig::Stdio { env, .. } => env,
-        TransportConfig::Http { headers, .. } => headers,
+        TransportConfig::Http(http) => &http.headers,
         TransportConfig::Unit { .. } => return Redactor::default(),
     };
     let value = |secret: &SecretValue| secret.resolve(credentials).ok();

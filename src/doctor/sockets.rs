@@ -1,15 +1,21 @@
 //! The checks of the service's sockets: whether the service answers, and to which requests.
 
-use std::{collections::BTreeMap, io, net::SocketAddr, os::unix::fs::FileTypeExt as _, path::Path};
+use std::{
+    collections::BTreeMap, io, net::SocketAddr, os::unix::fs::FileTypeExt as _, path::Path,
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpStream, UnixStream},
-    time,
+    time::{self, Instant},
 };
 
-use super::finding::{Finding, FindingArea::Sockets, FindingSeverity};
+use super::{
+    finding::{Finding, FindingArea::Sockets, FindingSeverity},
+    service_login::ServiceLogin,
+};
 use crate::{
     config::{ListenConfig, defaults},
     control::socket_client,
@@ -24,6 +30,10 @@ pub(super) struct ServiceReport {
     pub(super) version: Option<String>,
     /// The servers that need a secret, with `true` if the service has it.
     pub(super) secrets: BTreeMap<ServerName, bool>,
+    /// The logins at servers that have asked for one.
+    pub(super) logins: BTreeMap<ServerName, ServiceLogin>,
+    /// The time that the service took to report them.
+    pub(super) took: Duration,
 }
 
 /// The presence of a service behind the control socket.
@@ -111,13 +121,20 @@ async fn ask(path: &Path) -> Result<ServiceReport, String> {
     let status =
         socket_client::ask(path, "daemon/status", None).await.map_err(|error| chain(&error))?;
     let version = status["version"].as_str().map(str::to_owned);
-    let secrets = socket_client::ask(path, "auth/status", None).await.unwrap_or_default();
-    let secrets = secrets.as_array().into_iter().flatten().filter_map(|entry| {
-        let server = ServerName::new(entry["server"].as_str()?).ok()?;
-        let is_needed = matches!(entry["auth"]["type"].as_str()?, "credential" | "environment");
-        is_needed.then_some((server, entry["auth"]["hasTokens"] == Value::Bool(true)))
-    });
-    Ok(ServiceReport { version, secrets: secrets.collect() })
+    let begin = Instant::now();
+    let states = socket_client::ask(path, "auth/status", None).await.unwrap_or_default();
+    let mut report = ServiceReport { version, took: begin.elapsed(), ..ServiceReport::default() };
+    for entry in states.as_array().into_iter().flatten() {
+        let server = entry["server"].as_str().and_then(|name| ServerName::new(name).ok());
+        let (Some(server), auth) = (server, &entry["auth"]) else { continue };
+        let has_tokens = auth["hasTokens"] == Value::Bool(true);
+        match auth["type"].as_str() {
+            Some("credential" | "environment") => drop(report.secrets.insert(server, has_tokens)),
+            Some("oauth") => drop(report.logins.insert(server, ServiceLogin::read(auth))),
+            _ => {}
+        }
+    }
+    Ok(report)
 }
 
 fn version(report: &ServiceReport) -> Finding {

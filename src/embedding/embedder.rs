@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     breaker::Breaker,
-    config::{self, defaults, search},
+    config::{self, ProxyConfig, defaults, search},
     error_report::chain,
-    http_client::{OwnedTasks, WebClient, WebLimits},
+    http_client::{JsonClient, OwnedTasks, WebLimits},
 };
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ impl Default for EmbeddingTimeouts {
 impl Embedder {
     /// Returns an embedder for the endpoint of `declared`; it sends nothing yet. References to
     /// secrets are resolved in the directory `credentials`; vectors are kept in the directory
-    /// `cache`, if there is one.
+    /// `cache`, if there is one. Requests go through `proxy`, unless the endpoint is on this host.
     ///
     /// # Errors
     ///
@@ -71,14 +71,16 @@ impl Embedder {
         declared: &search::EmbeddingConfig,
         credentials: Option<&Path>,
         cache: Option<&Path>,
+        proxy: &ProxyConfig,
     ) -> Result<Arc<Self>, EmbeddingError> {
-        Self::with(declared, credentials, cache, EmbeddingTimeouts::default())
+        Self::with(declared, credentials, cache, proxy, EmbeddingTimeouts::default())
     }
 
     pub(super) fn with(
         declared: &search::EmbeddingConfig,
         credentials: Option<&Path>,
         cache: Option<&Path>,
+        proxy: &ProxyConfig,
         timeouts: EmbeddingTimeouts,
     ) -> Result<Arc<Self>, EmbeddingError> {
         let key = declared.api_key.as_ref().map(|key| key.resolve(credentials)).transpose();
@@ -87,7 +89,7 @@ impl Embedder {
             timeout: timeouts.timeout,
             body_bytes_max: defaults::EMBEDDING_ANSWER_BYTES_MAX,
         };
-        let client = WebClient::new(declared.url.clone(), key.as_deref(), bounds)?;
+        let client = JsonClient::new(declared.url.clone(), key.as_deref(), bounds, proxy)?;
         let breaker = Breaker::new(config::BreakerConfig {
             failure_threshold: defaults::EMBEDDING_FAILURES,
             cooldown: timeouts.cooldown,
@@ -132,7 +134,7 @@ impl fmt::Debug for Embedder {
 
 /// The state that an embedder shares with its tasks.
 pub(super) struct EmbedderShared {
-    pub(super) client: WebClient,
+    pub(super) client: JsonClient,
     pub(super) model: String,
     /// The hash of endpoint and model. Only vectors of one space can be compared.
     pub(super) space: TextDigest,

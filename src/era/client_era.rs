@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::InputRequired;
 use crate::protocol::{
-    Era, LoggingLevel, ObjectMembers, capability,
+    Era, LoggingLevel, Message, ObjectMembers, capability,
     client_meta::{ClientMeta, TASKS},
     mcp_apps,
+    payloads::method,
 };
 
 /// The sender of a request.
@@ -48,6 +49,12 @@ impl ClientEra {
     pub fn can_be_asked(&self, input: &InputRequired) -> bool {
         let Some(declared) = self.capabilities() else { return false };
         input.questions.iter().all(|(_, question)| capability::covers(declared, question))
+    }
+
+    /// Returns whether the client has declared that it can show a person an address to open.
+    pub fn can_open_urls(&self) -> bool {
+        let question = Message::request(method::ELICITATION, Some(r#"{"mode":"url"}"#));
+        self.capabilities().is_some_and(|declared| capability::covers(declared, &question))
     }
 
     /// Returns whether the client shows the pages of tools: see [`mcp_apps`].

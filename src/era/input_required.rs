@@ -96,6 +96,20 @@ pub fn retry(request: &Message, responses: &[(String, String)], state: Option<&s
     })
 }
 
+/// Returns the request of a client that repeats `original`, without its answers to a question of
+/// metamcp itself. The server gets what it would have got without the question.
+pub fn without_answers(retry: &Message, original: &Message) -> Message {
+    let own = original.param_members();
+    retry.with_params(|params| {
+        for name in ["requestState", "inputResponses"] {
+            params.take(name);
+            if let Some(value) = own.get(name) {
+                params.set(name, value.to_owned());
+            }
+        }
+    })
+}
+
 /// Replaces the answers in the parameters of a request: JSON texts by the server's keys.
 pub(super) fn set_responses(params: &mut ObjectMembers<'_>, responses: &[(String, String)]) {
     params.take("inputResponses");

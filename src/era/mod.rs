@@ -30,7 +30,7 @@ mod tool_definition;
 
 pub use client_era::ClientEra;
 pub use client_meta::add_client_meta;
-pub use input_required::{InputRequired, digest, response, retry};
+pub use input_required::{InputRequired, digest, response, retry, without_answers};
 pub use request_translation::{TranslationError, request};
 pub use result_fields::decorate;
 pub use result_translation::{TranslatedResult, for_legacy, for_modern};

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use hyper::{HeaderMap, header::HeaderName};
 
 use super::request_outcome::{RequestOutcome, quoted};
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
     capacity_holder::Holder,
     compute_pool::{ComputeError, ComputePool, StopFlag},
     config::{Config, defaults},
-    connection::{ConnectionLimits, SessionOwner},
+    connection::{ConnectionLimits, ForwardedHeaders, SessionOwner},
     pool::{ClientDemand, OneShotClient, Pool, ServerSlot},
     protocol::{Message, jsonrpc::MessagePart},
     reconfigure::{ConfigChange, Reconfigure},
@@ -25,6 +26,8 @@ pub struct Forwarder {
     pool: Arc<Pool>,
     sessions: Arc<SessionRegistry>,
     config: ArcSwap<Config>,
+    /// The headers of clients that some server gets, if there are any.
+    forward_headers: ArcSwapOption<Vec<HeaderName>>,
     /// The owner that lists are read for where each client has its own connection and this client
     /// has no identity.
     observer: SessionOwner,
@@ -36,6 +39,7 @@ impl Reconfigure for Forwarder {
     /// Applies another configuration to requests from now on.
     fn reconfigure(&self, change: &ConfigChange) {
         self.config.store(Arc::clone(&change.new));
+        self.forward_headers.store(forward_headers(&change.new));
         let (old, new) = (&change.old.tools, &change.new.tools);
         if (&old.sets, old.always_load) != (&new.sets, new.always_load) {
             self.sessions.own_tools_changed();
@@ -46,8 +50,10 @@ impl Reconfigure for Forwarder {
 impl Forwarder {
     /// Returns the services over `pool`.
     pub fn new(pool: Arc<Pool>, sessions: Arc<SessionRegistry>, config: Arc<Config>) -> Arc<Self> {
+        let forward_headers = ArcSwapOption::new(forward_headers(&config));
         let (config, observer) = (ArcSwap::new(config), SessionOwner::observer());
-        Arc::new(Self { pool, sessions, config, observer, computer: ComputePool::default() })
+        let computer = ComputePool::default();
+        Arc::new(Self { pool, sessions, config, forward_headers, observer, computer })
     }
 
     /// Returns the servers.
@@ -78,6 +84,12 @@ impl Forwarder {
     /// Returns the effective configuration for a short use, which costs less.
     pub fn peek_config(&self) -> Guard<Arc<Config>> {
         self.config.load()
+    }
+
+    /// Returns the headers of a client's request that some server gets; `None` without any.
+    pub fn forwarded(&self, headers: &HeaderMap) -> Option<Arc<ForwardedHeaders>> {
+        let names = self.forward_headers.load();
+        ForwardedHeaders::select(names.as_deref()?, headers)
     }
 
     /// Returns the limits of a request.
@@ -192,6 +204,11 @@ impl Forwarder {
         }
         self.computer.clone().run(holder, work).await
     }
+}
+
+fn forward_headers(config: &Config) -> Option<Arc<Vec<HeaderName>>> {
+    let names = config.forward_headers();
+    (!names.is_empty()).then(|| Arc::new(names))
 }
 
 /// Returns the exchange of a client's request with a server. A one-shot client has its own

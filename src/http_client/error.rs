@@ -1,11 +1,10 @@
 //! The errors of requests to a web API.
 
-use std::{error::Error, io, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use hyper::StatusCode;
-use hyper_util::client::legacy;
-use tokio_rustls::rustls;
 
+use super::{DialError, Origin};
 use crate::{error_report::appended, fault_class::Fault};
 
 /// The reason why an API gave no usable answer. Never holds a token.
@@ -15,49 +14,41 @@ pub enum WebError {
     #[error("the token for `{origin}` has characters that cannot be sent")]
     InvalidToken {
         /// The API.
-        origin: Arc<str>,
+        origin: Origin,
     },
     /// The request target is not a path.
     #[error("a request to `{origin}` has no path")]
     InvalidTarget {
         /// The API.
-        origin: Arc<str>,
+        origin: Origin,
     },
     /// The request body cannot be written as JSON.
     #[error("cannot write a request to `{origin}`")]
     InvalidRequest {
         /// The API.
-        origin: Arc<str>,
+        origin: Origin,
         /// The reason.
         source: serde_json::Error,
     },
-    /// The system trusts no issuer of certificates.
-    #[error("cannot find the certificates of issuers that this system trusts")]
-    NoTrust {
-        /// The reason.
-        source: io::Error,
-    },
-    /// No connection can be made.
-    #[error("cannot connect to `{origin}`")]
-    Unreachable {
+    /// The URL of a request has no scheme or host.
+    #[error("a request has no absolute URL")]
+    NoOrigin,
+    /// No connection can be made, and nothing was sent.
+    #[error(transparent)]
+    Dial(#[from] Arc<DialError>),
+    /// The answer is a redirect that is not followed.
+    #[error("`{origin}` redirects to {}, which metamcp does not follow", shown(target.as_ref()))]
+    Redirected {
         /// The API.
-        origin: Arc<str>,
-        /// The reason.
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The API is reachable, but the TLS handshake with it fails.
-    #[error("cannot speak TLS with `{origin}`")]
-    Tls {
-        /// The API.
-        origin: Arc<str>,
-        /// The reason.
-        source: rustls::Error,
+        origin: Origin,
+        /// The origin that it redirects to, if it names one.
+        target: Option<Origin>,
     },
     /// The connection broke before the answer was complete.
     #[error("cannot read the answer of `{origin}`")]
     BrokenOff {
         /// The API.
-        origin: Arc<str>,
+        origin: Origin,
         /// The error of the connection.
         source: Box<dyn Error + Send + Sync>,
     },
@@ -65,7 +56,7 @@ pub enum WebError {
     #[error("`{origin}` has not answered within {} ms", after.as_millis())]
     Timeout {
         /// The API.
-        origin: Arc<str>,
+        origin: Origin,
         /// The timeout.
         after: Duration,
     },
@@ -73,7 +64,7 @@ pub enum WebError {
     #[error("`{origin}` answered {status}{}", appended(quote))]
     Status {
         /// The API.
-        origin: Arc<str>,
+        origin: Origin,
         /// The status of the answer.
         status: StatusCode,
         /// The beginning of the answer, safe to display.
@@ -85,7 +76,7 @@ pub enum WebError {
     #[error("the answer of `{origin}` has more than {bytes_max} bytes")]
     TooLarge {
         /// The API.
-        origin: Arc<str>,
+        origin: Origin,
         /// The limit in bytes.
         bytes_max: usize,
     },
@@ -93,7 +84,7 @@ pub enum WebError {
     #[error("the answer of `{origin}` is not the expected JSON: {why}{}", appended(quote))]
     NotJson {
         /// The API.
-        origin: Arc<str>,
+        origin: Origin,
         /// The description of the mistake.
         why: String,
         /// The beginning of the answer, safe to display.
@@ -102,19 +93,8 @@ pub enum WebError {
 }
 
 impl WebError {
-    /// Returns the error of a request that got no answer.
-    pub(super) fn unsent(origin: Arc<str>, error: legacy::Error) -> Self {
-        if let Some(source) = tls_error(&error) {
-            return Self::Tls { origin, source };
-        }
-        match error.is_connect() {
-            true => Self::Unreachable { origin, source: Box::new(error) },
-            false => Self::broken_off(origin, error),
-        }
-    }
-
     /// Returns the error of a connection that broke.
-    pub(super) fn broken_off(origin: Arc<str>, source: impl Error + Send + Sync + 'static) -> Self {
+    pub(super) fn broken_off(origin: Origin, source: impl Error + Send + Sync + 'static) -> Self {
         Self::BrokenOff { origin, source: Box::new(source) }
     }
 
@@ -124,9 +104,9 @@ impl WebError {
             Self::InvalidToken { .. } => "TOKEN_INVALID",
             Self::InvalidTarget { .. } => "TARGET_INVALID",
             Self::InvalidRequest { .. } => "REQUEST_INVALID",
-            Self::NoTrust { .. } => "NO_TRUST",
-            Self::Unreachable { .. } => "UNREACHABLE",
-            Self::Tls { .. } => "TLS_FAILED",
+            Self::NoOrigin => "URL_INVALID",
+            Self::Dial(error) => error.code(),
+            Self::Redirected { .. } => "REDIRECTED",
             Self::BrokenOff { .. } => "BROKEN_OFF",
             Self::Timeout { .. } => "TIMEOUT",
             Self::Status { .. } => "HTTP_STATUS",
@@ -141,17 +121,12 @@ impl WebError {
             Self::InvalidToken { .. } => {
                 "Remove line breaks and other control characters from the key."
             }
-            Self::InvalidTarget { .. } | Self::InvalidRequest { .. } => {
+            Self::InvalidTarget { .. } | Self::InvalidRequest { .. } | Self::NoOrigin => {
                 "Report this as a bug of metamcp, which makes the request."
             }
-            Self::NoTrust { .. } => {
-                "Install the certificates of the system, or set SSL_CERT_FILE to a PEM file."
-            }
-            Self::Unreachable { .. } => {
-                "Check its host and port, and that it is running. metamcp uses no proxy."
-            }
-            Self::Tls { .. } => {
-                "Trust the issuer of its certificate by SSL_CERT_FILE, or write `http://` if it speaks no TLS."
+            Self::Dial(error) => error.hint(),
+            Self::Redirected { .. } => {
+                "Write the URL that the redirect leads to. metamcp follows none to another origin, so secrets stay here."
             }
             Self::BrokenOff { .. } => "See its log: the connection broke.",
             Self::Timeout { .. } => "Check whether it is overloaded or still starting.",
@@ -168,11 +143,10 @@ impl WebError {
             Self::InvalidToken { .. }
             | Self::InvalidTarget { .. }
             | Self::InvalidRequest { .. }
-            | Self::NoTrust { .. } => Fault::Other,
-            Self::Unreachable { .. }
-            | Self::Tls { .. }
-            | Self::BrokenOff { .. }
-            | Self::Timeout { .. } => Fault::Offline,
+            | Self::NoOrigin
+            | Self::Redirected { .. } => Fault::Other,
+            Self::Dial(error) => error.fault(),
+            Self::BrokenOff { .. } | Self::Timeout { .. } => Fault::Offline,
             Self::Status { status, .. } => Fault::of_status(*status),
             Self::TooLarge { .. } | Self::NotJson { .. } => Fault::Protocol,
         }
@@ -192,19 +166,6 @@ fn status_hint(status: StatusCode) -> &'static str {
     }
 }
 
-/// Finds the TLS error in the chain of causes of an error.
-fn tls_error(error: &(dyn Error + 'static)) -> Option<rustls::Error> {
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        let mut found = cause;
-        // The error that an I/O error wraps is not among its sources.
-        while let Some(inner) = found.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            found = inner;
-        }
-        if let Some(found) = found.downcast_ref::<rustls::Error>() {
-            return Some(found.clone());
-        }
-        next = cause.source();
-    }
-    None
+fn shown(target: Option<&Origin>) -> String {
+    target.map_or_else(|| "no usable address".to_owned(), |target| format!("`{target}`"))
 }

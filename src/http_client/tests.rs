@@ -1,22 +1,26 @@
 //! Tests that the client reports every behaviour of an API in time and never shows the key.
 
-use std::{future::pending, sync::atomic::AtomicUsize};
+use std::{future::pending, time::Duration};
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use bytes::Bytes;
+use hyper::{
+    Request, Uri,
+    header::{HeaderValue, LOCATION, RETRY_AFTER},
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
 };
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{RootCertStore, ServerConfig},
-};
 
 use super::*;
-use crate::{error_report::chain, fault_class::Fault};
+use crate::{config::ProxyConfig, error_report::chain, fault_class::Fault};
 
+mod certificates;
+mod http2;
+mod proxy;
 pub(crate) mod test_site;
+mod tls;
 
 use test_site::{TestSite, page};
 
@@ -26,8 +30,8 @@ fn limits() -> WebLimits {
     WebLimits { timeout: Duration::from_secs(30), body_bytes_max: 1 << 10 }
 }
 
-fn client(url: Uri) -> WebClient {
-    WebClient::new(url, Some(KEY), limits()).expect("a client")
+fn client(url: Uri) -> JsonClient {
+    JsonClient::new(url, Some(KEY), limits(), &ProxyConfig::None).expect("a client")
 }
 
 /// Returns the error of a client whose API answers with this status and body.
@@ -49,7 +53,7 @@ fn text(error: &WebError) -> String {
 }
 
 #[tokio::test]
-async fn the_web_client_sends_requests_and_reads_answers() {
+async fn the_json_client_sends_requests_and_reads_answers() {
     let site =
         TestSite::open(|recorded| async move { page(200, format!("[{:?}]", recorded.line)) }).await;
     let client = client(site.url("/v1/things?version=2"));
@@ -165,63 +169,99 @@ async fn an_absent_api_and_one_that_breaks_off_are_different_errors() {
 async fn a_silent_api_times_out() {
     let site = TestSite::open(|_| pending()).await;
     let limits = WebLimits { timeout: Duration::from_millis(20), ..limits() };
-    let client = WebClient::new(site.url("/"), None, limits).expect("a client");
+    let client =
+        JsonClient::new(site.url("/"), None, limits, &ProxyConfig::None).expect("a client");
     let error = client.get::<Value>(None).await.expect_err("no answer");
     assert_eq!(text(&error), "`http://HOST` has not answered within 20 ms");
     assert_eq!((error.code(), error.fault()), ("TIMEOUT", Fault::Offline));
 }
 
-#[tokio::test]
-async fn the_connections_of_a_web_client_end_with_it() {
-    let site = TestSite::open(|_| async { page(200, "[]") }).await;
-    let client = client(site.url("/"));
-    client.get::<Value>(None).await.expect("an answer");
-    assert!(format!("{client:?}").contains("n_tasks"));
-    let spawner = client.tasks.spawner();
-    drop(client);
-    let ran = Arc::new(AtomicUsize::new(0));
-    hyper::rt::Executor::execute(&spawner, {
-        let ran = Arc::clone(&ran);
-        async move { drop(ran) }
-    });
-    assert_eq!(Arc::strong_count(&ran), 1, "no further task is started");
-}
-
 #[test]
 fn a_token_that_cannot_be_sent_is_refused_and_not_shown() {
     let url: Uri = "https://user:pass@host/secret".parse().expect("a URL");
-    let error = WebClient::new(url, Some("a\nb"), limits()).expect_err("no header");
+    let client = JsonClient::new(url, Some("a\nb"), limits(), &ProxyConfig::None);
+    let error = client.expect_err("no header");
     assert_eq!(chain(&error), "the token for `https://host` has characters that cannot be sent");
     assert_eq!(error.code(), "TOKEN_INVALID");
 }
 
+/// Returns a client without proxy that may ask for anything that the policy allows.
+fn web(policy: AddressPolicy) -> WebClient {
+    let settings = ConnectorSettings { policy, ..ConnectorSettings::default() };
+    WebClient::new(Connector::new(settings).expect("a connector"), limits())
+}
+
+fn get(url: impl ToString) -> Request<Bytes> {
+    Request::get(url.to_string()).body(Bytes::new()).expect("a request")
+}
+
 #[tokio::test]
-async fn the_web_client_speaks_tls_only_with_a_site_that_its_roots_trust() {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    let key = signing_key.serialize_der().try_into().expect("a key");
-    let config = ServerConfig::builder_with_provider(Arc::clone(&crate::tls::PROVIDER))
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![cert.der().clone()], key)
-        .expect("a pair");
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let site = TestSite::open_with(Some(acceptor), |_| async { page(200, "[7]") }).await;
+async fn a_fetch_returns_any_status_and_keeps_the_headers() {
+    let site = TestSite::open(|_| async { page(404, "gone") }).await;
+    let web = web(AddressPolicy::declared());
+    for _ in 0..2 {
+        let answer = web.fetch(get(site.url("/a?b"))).await.expect("an answer");
+        assert_eq!((answer.status().as_u16(), answer.body().as_ref()), (404, &b"gone"[..]));
+        assert_eq!(answer.headers()["content-type"], "application/json");
+    }
+    assert_eq!(site.recorded()[0].line, "GET /a?b");
+    assert_eq!(site.n_connections(), 1);
+    let error = web.fetch(get("/a")).await.expect_err("no URL");
+    assert_eq!(error.code(), "URL_INVALID");
+}
 
-    let trusting = |roots| {
-        let tls = root_certificates::with(roots).expect("a configuration");
-        WebClient::with(site.url("/"), HeaderMap::new(), Redactor::default(), limits(), tls)
-    };
-    let mut roots = RootCertStore::empty();
-    roots.add(cert.der().clone()).expect("a root");
-    let found: Vec<u32> = trusting(roots).get(None).await.expect("an answer");
-    assert_eq!(found, [7]);
+#[tokio::test]
+async fn a_fetch_follows_a_few_redirects_within_its_origin() {
+    let site = TestSite::open(|recorded| async move {
+        let (status, location) = match recorded.line.as_str() {
+            "GET /1" => (302, "/2"),
+            "GET /2" => (307, "3"),
+            "GET /away" => (302, "https://evil.example/x?y"),
+            "GET /round" => (302, "/round"),
+            "POST /1" => (303, "/2"),
+            _ => (200, ""),
+        };
+        let mut answer = page(status, "");
+        answer.headers_mut().insert(LOCATION, HeaderValue::from_static(location));
+        answer
+    })
+    .await;
+    let web = web(AddressPolicy::declared());
+    let answer = web.fetch(get(site.url("/1"))).await.expect("an answer");
+    assert_eq!(answer.status(), 200);
+    assert_eq!(site.recorded()[2].line, "GET /3");
 
-    let error = trusting(RootCertStore::empty()).get::<Value>(None).await.expect_err("a stranger");
+    let error = web.fetch(get(site.url("/away"))).await.expect_err("another origin");
     assert_eq!(
         text(&error),
-        "cannot speak TLS with `https://HOST`: invalid peer certificate: UnknownIssuer"
+        "`http://HOST` redirects to `https://evil.example`, which metamcp does not follow"
     );
-    assert_eq!((error.code(), error.fault()), ("TLS_FAILED", Fault::Offline));
+    let n_before = site.recorded().len();
+    let error = web.fetch(get(site.url("/round"))).await.expect_err("no end");
+    assert_eq!((error.code(), site.recorded().len() - n_before), ("REDIRECTED", 4));
+    let post = Request::post(site.url("/1")).body(Bytes::new()).expect("a request");
+    assert_eq!(web.fetch(post).await.expect_err("a POST").code(), "REDIRECTED");
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_a_forbidden_address_is_not_dialed() {
+    let site = TestSite::open(|_| async { page(200, "") }).await;
+    let public = web(AddressPolicy::discovered(&Uri::from_static("https://8.8.8.8/mcp")));
+    let error = public.fetch(get(site.url("/"))).await.expect_err("it is not https");
+    assert_eq!(error.code(), "ADDRESS_FORBIDDEN", "{error}");
+    let local = site.url("/").to_string().replace("http:", "https:");
+    let error = public.fetch(get(local)).await.expect_err("it is on this host");
+    assert!(chain(&error).ends_with("127.0.0.1 is on this host"), "{error}");
+    assert_eq!(site.n_connections(), 0);
+
+    let loopback = web(AddressPolicy::discovered(&Uri::from_static("http://127.0.0.1:9/mcp")));
+    loopback.fetch(get(site.url("/"))).await.expect("a neighbour on this host");
+}
+
+#[tokio::test]
+async fn a_name_without_an_address_is_reported() {
+    let error = web(AddressPolicy::declared()).fetch(get("http://nowhere.invalid/")).await;
+    let error = error.expect_err("no address");
+    assert_eq!(error.code(), "NAME_UNRESOLVED");
+    assert!(error.to_string().starts_with("the name `nowhere.invalid` cannot be resolved"));
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     declaration_origin::SourceFile,
-    foreign_server::{ForeignServer, ForeignTransport},
+    foreign_server::{ForeignServer, ForeignTransport, ImportedEndpoint},
     server_members::{ImportEntry, bearer},
     variable_syntax::{ForeignText, VariableSyntax},
 };
@@ -31,7 +31,7 @@ fn transport(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
                 }
             }
         }
-        ForeignTransport::Endpoint { headers, .. } => {
+        ForeignTransport::Endpoint(ImportedEndpoint { headers, .. }) => {
             headers.extend(entry.table(&["http_headers"])?);
             for (header, variable) in entry.table(&["env_http_headers"])? {
                 if let Some(name) = variable.as_plain() {

@@ -26,6 +26,8 @@ pub struct ForeignServer {
     pub(super) inputs: BTreeMap<String, String>,
     /// The keys without a counterpart in metamcp, each worded for `… is not imported`.
     pub(super) ignored: Vec<String>,
+    /// It is an endpoint behind `mcp-remote`, which metamcp does not need.
+    pub(super) is_unwrapped: bool,
 }
 
 /// The transport of a server.
@@ -38,19 +40,46 @@ pub(super) enum ForeignTransport {
         env: BTreeMap<String, ForeignText>,
         cwd: Option<ForeignText>,
     },
-    /// An address.
-    Endpoint { url: ForeignText, headers: BTreeMap<String, ForeignText> },
+    /// An endpoint.
+    Endpoint(ImportedEndpoint),
+}
+
+/// An endpoint over HTTP.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ImportedEndpoint {
+    pub(super) url: ForeignText,
+    pub(super) headers: BTreeMap<String, ForeignText>,
+    pub(super) login: ForeignLogin,
+    /// The file with the certificates of further trusted authorities.
+    pub(super) ca: Option<String>,
+    /// The proxy, in the words of metamcp.
+    pub(super) proxy: Option<String>,
+}
+
+/// The login at an endpoint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ForeignLogin {
+    /// The client never logs in.
+    pub(super) is_off: bool,
+    /// The id of a registered client.
+    pub(super) client_id: Option<ForeignText>,
+    /// The secret of that client.
+    pub(super) client_secret: Option<ForeignText>,
+    /// The scopes to request.
+    pub(super) scopes: Vec<String>,
+    /// Requests for tokens do not name the endpoint.
+    pub(super) omits_resource: bool,
 }
 
 impl ForeignTransport {
-    /// Returns `true` if both differ at most in their variables or headers.
+    /// Returns `true` if both differ at most in their variables, headers or login.
     pub(super) fn is_same_server(&self, other: &Self) -> bool {
         match (self, other) {
             (
                 Self::Program { command, args, cwd, .. },
                 Self::Program { command: other_command, args: other_args, cwd: other_cwd, .. },
             ) => command == other_command && args == other_args && cwd == other_cwd,
-            (Self::Endpoint { url, .. }, Self::Endpoint { url: other, .. }) => url == other,
+            (Self::Endpoint(endpoint), Self::Endpoint(other)) => endpoint.url == other.url,
             _ => false,
         }
     }

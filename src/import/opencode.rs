@@ -29,7 +29,7 @@ pub(super) fn read(document: &Value, file: &SourceFile) -> Vec<ForeignServer> {
 
 fn transport(entry: &mut ImportEntry<'_>) -> Result<ForeignTransport, String> {
     if let Some(url) = entry.text(&["url"])? {
-        return Ok(ForeignTransport::Endpoint { url, headers: entry.table(&["headers"])? });
+        return entry.endpoint(url).map(ForeignTransport::Endpoint);
     }
     let mut words = entry.list("command")?.into_iter();
     let command = words.next().ok_or("it has neither a `command` nor a `url`")?;

@@ -228,7 +228,8 @@ fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
 /// Returns `true` if a server is metamcp itself, at its default address or through its bridge.
 fn is_metamcp(transport: &ForeignTransport) -> bool {
     match transport {
-        ForeignTransport::Endpoint { url, .. } => url
+        ForeignTransport::Endpoint(endpoint) => endpoint
+            .url
             .as_plain()
             .and_then(|url| url.parse().ok())
             .is_some_and(|url| load::is_own_port(&url, defaults::HTTP_ADDRESS)),

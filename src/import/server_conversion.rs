@@ -9,12 +9,12 @@ use serde::Serialize;
 use super::{
     credentials::{CredentialIdentity, CredentialNames, ServerCredential},
     foreign_server::{ForeignServer, ForeignTransport},
-    secret_detection::{HIDDEN, SCHEMES, is_secret, is_secret_name, looks_secret},
+    secret_detection::{SCHEMES, is_secret, looks_secret},
     shell_arguments::{self, ArgumentPart, line_has_secret},
     variable_syntax::{ForeignText, TextPiece},
 };
 use crate::{
-    config::{LifecycleConfig, stateful_servers, variables},
+    config::{LifecycleConfig, stateful_servers},
     server_name::ServerName,
     time_format::in_seconds,
 };
@@ -24,8 +24,12 @@ use crate::{
 #[serde(untagged)]
 pub(super) enum ServerSetting {
     Text(String),
+    Switch(bool),
     List(Vec<String>),
+    /// Free names with texts.
     Table(BTreeMap<String, String>),
+    /// Keys of a table.
+    Keys(BTreeMap<&'static str, ServerSetting>),
 }
 
 /// The configuration of one server.
@@ -50,35 +54,41 @@ pub(super) fn convert(
     names: &mut CredentialNames,
 ) -> ConvertedServer {
     let mut converter = Converter { foreign, name, names, out: ConvertedServer::default() };
+    if foreign.is_unwrapped {
+        let change = "mcp-remote is left out, because metamcp connects to its URL itself";
+        converter.out.changes.push(change.to_owned());
+    }
     match &foreign.transport {
         Ok(ForeignTransport::Program { command, args, env, cwd }) => {
             converter.program(command, args, env, cwd.as_ref());
         }
-        Ok(ForeignTransport::Endpoint { url, headers }) => converter.endpoint(url, headers),
+        Ok(ForeignTransport::Endpoint(endpoint)) => converter.endpoint(endpoint),
         Err(reason) => converter.refuse(reason.clone()),
     }
     converter.times();
     converter.out
 }
 
-struct Converter<'a> {
+/// A conversion in progress.
+pub(super) struct Converter<'a> {
     foreign: &'a ForeignServer,
     name: &'a ServerName,
     names: &'a mut CredentialNames,
-    out: ConvertedServer,
+    pub(super) out: ConvertedServer,
 }
 
 impl Converter<'_> {
     /// Records a reason for refusal; the first one counts.
-    fn refuse(&mut self, reason: String) {
+    pub(super) fn refuse(&mut self, reason: String) {
         self.out.refused.get_or_insert(reason);
     }
 
-    fn set(&mut self, key: &'static str, setting: ServerSetting) {
+    pub(super) fn set(&mut self, key: &'static str, setting: ServerSetting) {
         let is_empty = match &setting {
-            ServerSetting::Text(_) => false,
+            ServerSetting::Text(_) | ServerSetting::Switch(_) => false,
             ServerSetting::List(items) => items.is_empty(),
             ServerSetting::Table(members) => members.is_empty(),
+            ServerSetting::Keys(keys) => keys.is_empty(),
         };
         if !is_empty {
             self.out.settings.push((key, setting));
@@ -185,28 +195,13 @@ impl Converter<'_> {
         name
     }
 
-    fn endpoint(&mut self, url: &ForeignText, headers: &BTreeMap<String, ForeignText>) {
-        let shown = shown_url(url);
-        if url.as_plain().is_none() {
-            self.refuse("its `url` contains variables: write their values instead".to_owned());
-        } else if url.as_plain() != Some(&shown) {
-            self.refuse("its `url` contains a secret: send it in a header instead".to_owned());
-        }
-        self.set("url", ServerSetting::Text(shown));
-        let mut table = BTreeMap::new();
-        for (name, value) in headers {
-            if !variables::is_header(name) {
-                self.out.changes.push("a header that only metamcp may set is left out".to_owned());
-                continue;
-            }
-            let value = self.reference(name, value, false);
-            table.insert(name.clone(), value);
-        }
-        self.set("headers", ServerSetting::Table(table));
-    }
-
     /// Returns a value of `env` or `headers`: a literal, or a reference to a stored value.
-    fn reference(&mut self, key: &str, value: &ForeignText, must_be_reference: bool) -> String {
+    pub(super) fn reference(
+        &mut self,
+        key: &str,
+        value: &ForeignText,
+        must_be_reference: bool,
+    ) -> String {
         if let Some(word) = value.foreign() {
             self.refuse(format!("it uses `${{{word}}}`, which only {} understands", self.client()));
             return String::new();
@@ -320,52 +315,4 @@ fn description(value: &ForeignText) -> String {
     };
     let parts: Vec<String> = value.0.iter().map(describe).collect();
     format!("{}, joined", parts.join(" and "))
-}
-
-/// Returns a URL for display: with the names of variables, and without secrets.
-fn shown_url(url: &ForeignText) -> String {
-    let show = |piece: &TextPiece| match piece {
-        TextPiece::Text(text) => text.clone(),
-        TextPiece::Variable { name, .. } => format!("${{{name}}}"),
-        TextPiece::Input(_) | TextPiece::File(_) | TextPiece::Foreign(_) => HIDDEN.to_owned(),
-    };
-    let whole: String = url.0.iter().map(show).collect();
-    let (scheme, rest) = whole.split_once("://").unwrap_or(("", &whole));
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (mut authority, rest) = (rest[..end].to_owned(), &rest[end..]);
-    // A password may contain a slash; then the rest is not a path.
-    let mut rest = rest.to_owned();
-    if let Some(at) = rest.rfind('@')
-        && looks_secret(&whole)
-        && authority.contains(':')
-        && !authority.contains('@')
-    {
-        (authority, rest) = (HIDDEN.to_owned(), rest[at..].to_owned());
-    }
-    if let Some((_, host)) = authority.rsplit_once('@') {
-        authority = format!("{HIDDEN}@{host}");
-    }
-    let mut shown = match scheme {
-        "" => authority,
-        scheme => format!("{scheme}://{authority}"),
-    };
-    for part in rest.split_inclusive(['/', '?', '#', '&']) {
-        let border = part.find(['/', '?', '#', '&']).unwrap_or(part.len());
-        let (word, border) = part.split_at(border);
-        match word.split_once('=') {
-            Some((name, value))
-                if !value.is_empty() && (is_secret_name(name) || looks_secret(value)) =>
-            {
-                shown.push_str(&format!("{name}={HIDDEN}"));
-            }
-            _ if looks_secret(word) => shown.push_str(HIDDEN),
-            _ => shown.push_str(word),
-        }
-        shown.push_str(border);
-    }
-    // If a secret remains, nothing of the URL is shown.
-    match looks_secret(&shown) {
-        true => HIDDEN.to_owned(),
-        false => shown,
-    }
 }

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{
     declaration_origin::{DeclarationOrigin, ImportContext, SourceFile},
-    foreign_server::{ForeignServer, ForeignTransport},
+    foreign_server::{ForeignServer, ForeignTransport, ImportedEndpoint},
+    mcp_remote,
     variable_syntax::{ForeignText, VariableSyntax},
 };
 use crate::config::LifecycleConfig;
@@ -24,6 +25,8 @@ pub(super) struct ImportEntry<'a> {
     context: &'a ImportContext,
     /// The time limit for its start, set by the parser.
     pub(super) start_timeout_ms: Option<u64>,
+    /// The parts of members without a counterpart.
+    pub(super) ignored: Vec<String>,
 }
 
 impl SourceFile {
@@ -45,7 +48,8 @@ impl SourceFile {
             let mut rest = table.as_object().cloned().unwrap_or_default();
             rest.retain(|_, value| !value.is_null());
             let context = &self.context;
-            let mut entry = ImportEntry { rest, syntax, context, start_timeout_ms: None };
+            let mut entry =
+                ImportEntry { rest, syntax, context, start_timeout_ms: None, ignored: Vec::new() };
             let transport = match table.is_object() {
                 true => take_transport(&mut entry),
                 false => Err("it is not a table".to_owned()),
@@ -61,7 +65,7 @@ impl ImportEntry<'_> {
         self.rest.remove(key)
     }
 
-    fn read(&self, text: &str) -> ForeignText {
+    pub(super) fn read(&self, text: &str) -> ForeignText {
         ForeignText::read(text, self.syntax, self.context)
     }
 
@@ -118,16 +122,19 @@ impl ImportEntry<'_> {
         let command = self.text(&["command"])?;
         match (command, url) {
             (Some(command), None) => self.program(command),
-            (None, Some(url)) => {
-                let mut headers = self.table(&["headers"])?;
-                if let Some(token) = self.text(&["bearerToken"])? {
-                    headers.entry("Authorization".to_owned()).or_insert_with(|| bearer(token));
-                }
-                Ok(ForeignTransport::Endpoint { url, headers })
-            }
+            (None, Some(url)) => self.endpoint(url).map(ForeignTransport::Endpoint),
             (Some(_), Some(_)) => Err("it has both a `command` and a `url`".to_owned()),
             (None, None) => Err("it has neither a `command` nor a `url`".to_owned()),
         }
+    }
+
+    /// Removes what belongs to the endpoint at `url`.
+    pub(super) fn endpoint(&mut self, url: ForeignText) -> Result<ImportedEndpoint, String> {
+        let mut headers = self.table(&["headers"])?;
+        if let Some(token) = self.text(&["bearerToken"])? {
+            headers.entry("Authorization".to_owned()).or_insert_with(|| bearer(token));
+        }
+        Ok(ImportedEndpoint { url, headers, login: self.login(), ..ImportedEndpoint::default() })
     }
 
     fn program(&mut self, command: ForeignText) -> Result<ForeignTransport, String> {
@@ -162,11 +169,27 @@ impl ImportEntry<'_> {
         for harmless in HARMLESS {
             self.rest.remove(harmless);
         }
-        let ignored = self.rest.keys().map(|key| shown(key)).collect();
+        let mut ignored: Vec<String> = self.rest.keys().map(|key| shown(key)).collect();
+        ignored.append(&mut self.ignored);
+        let bridged = match &transport {
+            Ok(ForeignTransport::Program { command, args, env, .. }) => {
+                mcp_remote::unwrapped(command, args, env)
+            }
+            Ok(ForeignTransport::Endpoint(_)) | Err(_) => None,
+        };
+        let is_unwrapped = bridged.is_some();
+        let transport = match bridged {
+            Some(bridged) => {
+                ignored.extend(bridged.ignored);
+                Ok(ForeignTransport::Endpoint(bridged.endpoint))
+            }
+            None => transport,
+        };
         ForeignServer {
             name: name.to_owned(),
             origin: origin.clone(),
             transport,
+            is_unwrapped,
             is_disabled,
             start_timeout_ms: self.start_timeout_ms,
             lifecycle,
@@ -184,7 +207,7 @@ pub(super) fn bearer(token: ForeignText) -> ForeignText {
 }
 
 /// Returns a key for display: a word, or a placeholder if it may contain a secret.
-fn shown(key: &str) -> String {
+pub(super) fn shown(key: &str) -> String {
     let is_word = key.len() <= 40
         && key.chars().all(|found| found.is_ascii_alphabetic() || matches!(found, '_' | '-'));
     if is_word { format!("`{key}`") } else { "a key with an unusual name".to_owned() }

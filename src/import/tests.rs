@@ -16,7 +16,7 @@ struct Example {
 /// The marker in every secret of the examples.
 const CANARY: &str = "CANARY";
 
-const EXAMPLES: [Example; 9] = [
+const EXAMPLES: [Example; 10] = [
     Example {
         name: "claude_code_user",
         path: "/home/ada/.claude.json",
@@ -70,6 +70,12 @@ const EXAMPLES: [Example; 9] = [
         path: "/home/ada/.config/opencode/opencode.jsonc",
         text: include_str!("../../tests/import/opencode.jsonc"),
         project: None,
+    },
+    Example {
+        name: "remote_servers",
+        path: "/srv/remote/.mcp.json",
+        text: include_str!("../../tests/import/remote-servers.json"),
+        project: Some("/srv/remote"),
     },
 ];
 
@@ -310,6 +316,96 @@ fn a_declared_lifecycle_is_imported_with_its_idle_timeout() {
     assert!(matches!(import.servers[3].state, ImportState::Refused(_)));
 }
 
+#[test]
+fn an_endpoint_behind_mcp_remote_becomes_a_url_whatever_starts_it() {
+    for start in [
+        r#""command": "npx", "args": ["mcp-remote", "#,
+        r#""command": "npx", "args": ["-y", "mcp-remote@latest", "#,
+        r#""command": "npx", "args": ["-p", "mcp-remote@0.1.38", "mcp-remote", "#,
+        r#""command": "/usr/bin/npx", "args": ["--yes", "--", "mcp-remote", "#,
+        r#""command": "npm", "args": ["exec", "mcp-remote", "--", "#,
+        r#""command": "bunx", "args": ["mcp-remote", "#,
+        r#""command": "bun", "args": ["x", "mcp-remote", "#,
+        r#""command": "pnpm", "args": ["dlx", "mcp-remote", "#,
+        r#""command": "deno", "args": ["run", "-A", "npm:mcp-remote", "#,
+        r#""command": "node", "args": ["/opt/node_modules/.bin/mcp-remote", "#,
+        r#""command": "node", "args": ["/opt/node_modules/mcp-remote/dist/proxy.js", "#,
+        r#""command": "cmd", "args": ["/c", "npx", "-y", "mcp-remote", "#,
+        r#""command": "C:\\node\\npx.cmd", "args": ["-y", "mcp-remote", "#,
+        r#""command": "mcp-remote", "args": ["#,
+    ] {
+        let import = mcp_servers(&format!("{{\"a\": {{{start}\"https://host/mcp\"]}}}}"));
+        let toml = import.to_toml();
+        assert!(toml.ends_with("[servers.a]\nurl = \"https://host/mcp\"\n"), "{start}\n{toml}");
+    }
+    for program in [
+        r#""command": "npx", "args": ["-y", "mcp-remote-static", "https://host/mcp"]"#,
+        r#""command": "my-proxy", "args": ["mcp-remote", "https://host/mcp"]"#,
+        r#""command": "npx", "args": ["mcp-remote"]"#,
+        // Only a program can receive a variable or a secret in its URL.
+        r#""command": "npx", "args": ["mcp-remote", "https://${HOST}/mcp"]"#,
+        r#""command": "npx", "args": ["mcp-remote", "https://host/mcp?api_key=abc"]"#,
+    ] {
+        let import = mcp_servers(&format!("{{\"a\": {{{program}}}}}"));
+        assert_eq!(import.servers[0].state, ImportState::Active, "{program}");
+        assert!(import.to_toml().contains("\ncommand = "), "{program}");
+    }
+}
+
+#[test]
+fn an_option_of_mcp_remote_is_converted_or_named() {
+    let import = mcp_servers(
+        r#"{"a": {
+            "command": "npx",
+            "args": [
+                "mcp-remote", "--debug", "--header", "nothing", "--header", "X-Team:${TEAM} of ${CITY}", "https://host/mcp", "8080",
+                "--header", "Authorization: Bearer ${KEY}", "--auth-timeout", "60", "--resource", "https://b/",
+                "--static-oauth-client-info", "@/etc/client.json"
+            ],
+            "env": {"TEAM": "shop", "KEY": "${input:key}", "LOG": "1"}
+        }}"#,
+    );
+    insta::assert_snapshot!(import.to_toml(), @r#"
+    # Written by `metamcp import` from
+    #   /srv/shop/.mcp.json (Claude Code)
+    #
+    # Credentials to create, each a file (LoadCredential=NAME:/path of the unit):
+    #   a-authorization: `Bearer ` and the value that is asked for, joined, for a in /srv/shop/.mcp.json
+    #   a-x-team: the text there and the value of $CITY, joined, for a in /srv/shop/.mcp.json
+
+    # Claude Code, /srv/shop/.mcp.json
+    # mcp-remote is left out, because metamcp connects to its URL itself
+    # not imported: `--debug`, `--header`, the port of its redirect address, `--auth-timeout`, `--resource`, `--static-oauth-client-info`, `LOG` of `env`
+    [servers.a]
+    url = "https://host/mcp"
+    headers = { Authorization = "credential:a-authorization", X-Team = "credential:a-x-team" }
+    "#);
+}
+
+#[test]
+fn a_login_with_a_variable_as_its_id_is_left_to_registration() {
+    let server = |oauth: &str| {
+        let import =
+            mcp_servers(&format!(r#"{{"a": {{"url": "https://host/mcp", "oauth": {oauth}}}}}"#));
+        let notes: Vec<String> = import.notes.iter().map(|note| note.text.clone()).collect();
+        (import.to_toml().split_once("mcp\"\n").expect("a URL").1.to_owned(), notes.join("; "))
+    };
+    let own = "its client id contains variables, so metamcp registers itself: write the id into `auth.client_id`";
+    assert_eq!(server(r#"{"clientId": "${ID}"}"#), (String::new(), own.to_owned()));
+    let lost = "its client secret is left out, because it has no client id";
+    assert_eq!(server(r#"{"clientSecret": "x"}"#), (String::new(), lost.to_owned()));
+    let (toml, notes) =
+        server(r#"{"clientId": "a", "clientSecret": "s", "scopes": "r w", "x": 1}"#);
+    assert_eq!(
+        toml,
+        "auth = { client_id = \"a\", client_secret = \"credential:a-client-secret\", scopes = [\"r\", \"w\"] }\n"
+    );
+    assert!(notes.contains("http://127.0.0.1:12011/oauth/callback"), "{notes}");
+    assert!(notes.ends_with("not imported: `x` of `oauth`"), "{notes}");
+    assert_eq!(server("false").0, "auth = \"none\"\n");
+    assert_eq!(server(r#"{"scopes": [1]}"#).1, "not imported: `scopes` of `oauth`");
+}
+
 /// Returns documents that resemble the files of clients, with any values in any place.
 fn documents() -> impl Strategy<Value = serde_json::Value> {
     // Mostly one row for each word: a table, however long.
@@ -336,6 +432,11 @@ fn documents() -> impl Strategy<Value = serde_json::Value> {
         "mcp_servers",
         "inputs",
         "projects",
+        "oauth",
+        "auth",
+        "scopes",
+        "clientId",
+        "client_secret",
     ]);
     let text = prop_oneof![
         any::<String>(),
@@ -351,6 +452,11 @@ fn documents() -> impl Strategy<Value = serde_json::Value> {
             "--token",
             "credential:",
             "env:a=b",
+            "npx",
+            "mcp-remote",
+            "--header",
+            "--static-oauth-client-info",
+            "{\"client_id\": \"${A}\"}",
             "keep-alive",
             "a\u{0}b",
             "\u{85}",

@@ -69,8 +69,6 @@ fn write(out: &mut Writer, server: &ImportedServer) {
     let declared = ModuleServer::of(server);
     for (key, setting) in settings {
         match setting {
-            ServerSetting::Text(text) => out.line(&format!("{key} = {};", string(text))),
-            ServerSetting::List(items) => list(out, key, items),
             ServerSetting::Table(_) if SECRET_TABLES.contains(key) => {
                 if !declared.values.is_empty() {
                     table(out, key, &declared.values);
@@ -79,7 +77,7 @@ fn write(out: &mut Writer, server: &ImportedServer) {
                     table(out, "credentials", &declared.credentials);
                 }
             }
-            ServerSetting::Table(members) => table(out, key, members),
+            setting => assign(out, key, setting),
         }
     }
     if declared.must_spawn {
@@ -138,7 +136,14 @@ impl ModuleServer {
                 ServerSetting::List(items) => {
                     declared.is_at_home |= items.iter().any(|item| is_at_home(item));
                 }
-                ServerSetting::Table(_) => {}
+                ServerSetting::Keys(keys) => {
+                    let texts = keys.values().filter_map(|setting| match setting {
+                        ServerSetting::Text(text) => text.strip_prefix("credential:"),
+                        _ => None,
+                    });
+                    declared.shared.extend(texts.map(str::to_owned));
+                }
+                ServerSetting::Table(_) | ServerSetting::Switch(_) => {}
             }
         }
         let program = report::program(server);
@@ -168,6 +173,21 @@ impl ModuleServer {
 /// Returns `true` if a text contains a path below a home; a URL's path is on another host.
 fn is_at_home(text: &str) -> bool {
     !text.contains("://") && ["/home/", "/root/"].iter().any(|place| text.contains(place))
+}
+
+/// Writes a key with its value.
+fn assign(out: &mut Writer, key: &str, setting: &ServerSetting) {
+    match setting {
+        ServerSetting::Text(text) => out.line(&format!("{key} = {};", string(text))),
+        ServerSetting::Switch(is_on) => out.line(&format!("{key} = {is_on};")),
+        ServerSetting::List(items) => list(out, key, items),
+        ServerSetting::Table(members) => table(out, key, members),
+        ServerSetting::Keys(keys) => {
+            out.open(&format!("{key} = {{"));
+            keys.iter().for_each(|(key, setting)| assign(out, key, setting));
+            out.close("};");
+        }
+    }
 }
 
 fn list(out: &mut Writer, key: &str, items: &[String]) {

@@ -13,7 +13,10 @@ use tokio::time::{self, Instant};
 
 use super::{IngressContext, error::IngressError, token_failures::TokenSource};
 use crate::{
-    bearer_token::BearerToken, config::defaults, http_body, peer_process::ConnectedClient,
+    bearer_token::BearerToken,
+    config::{CALLBACK_PATH, defaults},
+    http_body,
+    peer_process::ConnectedClient,
 };
 
 /// The authentication scheme of the header, whose case does not matter.
@@ -42,9 +45,10 @@ impl BearerError {
     }
 }
 
-/// Returns whether a request needs no token: only the liveness check does not.
+/// Returns whether a request needs no token: the liveness check, and the browser after a login.
 pub(super) fn is_open(request: &Request<Incoming>) -> bool {
-    matches!(*request.method(), Method::GET | Method::HEAD) && request.uri().path() == "/healthz"
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        && matches!(request.uri().path(), "/healthz" | CALLBACK_PATH)
 }
 
 /// Checks that a request has exactly one token, equal to `token`.

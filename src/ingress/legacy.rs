@@ -141,10 +141,13 @@ pub(super) async fn post(
         legacy => legacy,
     };
     let (session, accepts) = negotiate(&context, view, &head.headers, &posted, holder)?;
+    let forwarded = context.views.forwarded(&head.headers);
     match posted {
         PostedBody::Single(message) if message.kind() == MessageKind::Request => {
             let is_initialize = message.method() == Some(method::INITIALIZE);
-            let reply = message_dispatch::start_request(context, view, message, &session, accepts);
+            let reply = message_dispatch::start_request(
+                context, view, message, &session, accepts, forwarded,
+            );
             let mut response = reply.into_response().await;
             if is_initialize && let Some(id) = session.id() {
                 let id = HeaderValue::try_from(id).expect("our ids are visible ASCII");
@@ -158,7 +161,9 @@ pub(super) async fn post(
         }
         PostedBody::Batch(batch) => {
             let wants_answer = batch.wants_answer();
-            let replies = message_dispatch::start_batch(context, view, batch, &session, accepts);
+            let forwarded = forwarded.as_ref();
+            let replies =
+                message_dispatch::start_batch(context, view, batch, &session, accepts, forwarded);
             if wants_answer {
                 return Ok(Box::pin(replies.into_response()).await);
             }

@@ -26,6 +26,7 @@ use crate::{
     capacity_holder::{Account, Holder},
     compute_pool::read_in_place,
     config::defaults,
+    connection::ForwardedHeaders,
     fair_share::EvictablePermit,
     protocol::{Message, MessageKind, payloads::method, sse},
     session::{OutboxItem, OutboxReader, Session},
@@ -141,7 +142,8 @@ pub(super) async fn receive(
     // The stream may have closed while the body was read.
     let handle = context.legacy_sse_streams.find(id).ok_or(IngressError::StreamNotOpen)?;
     if message.kind() == MessageKind::Request {
-        enqueue(context, id, handle, message).await?;
+        let forwarded = context.views.forwarded(&head.headers);
+        enqueue(context, id, handle, message, forwarded).await?;
     } else {
         message_dispatch::deliver(&context, &handle.view, &message, &handle.session).await;
     }
@@ -154,6 +156,7 @@ async fn enqueue(
     id: &str,
     handle: StreamHandle,
     message: Message,
+    forwarded: Option<Arc<ForwardedHeaders>>,
 ) -> Result<(), IngressError> {
     let reserving = time::timeout(defaults::OVERRUN_TIMEOUT, handle.requests.reserve());
     let permit = match reserving.await {
@@ -179,7 +182,9 @@ async fn enqueue(
     }
     let session = opened.as_ref().unwrap_or(&handle.session);
     let accepts = AcceptedForms::events_only();
-    let reply = message_dispatch::start_request(context, &handle.view, message, session, accepts);
+    let view = &handle.view;
+    let reply =
+        message_dispatch::start_request(context, view, message, session, accepts, forwarded);
     permit.send(PostedRequest { reply: Box::new(reply), opened });
     Ok(())
 }

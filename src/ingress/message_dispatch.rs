@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     capacity_holder::Holder,
+    connection::ForwardedHeaders,
     protocol::{Batch, Message, MessageKind, jsonrpc::MessagePart, payloads::method},
     session::Session,
     view::View,
@@ -27,18 +28,20 @@ pub(super) fn open_session(
     context.views.sessions().open(view.scope(), requested.as_deref(), capabilities, holder)
 }
 
+/// Starts a request. Its server may get the headers that are `forwarded`.
 pub(super) fn start_request(
     context: Arc<IngressContext>,
     view: &View,
     message: Message,
     session: &Arc<Session>,
     accepts: AcceptedForms,
+    forwarded: Option<Arc<ForwardedHeaders>>,
 ) -> RequestReply {
     let id = message.part(MessagePart::Id).unwrap_or("null").to_owned();
     let token = message.part(MessagePart::ProgressToken).map(str::to_owned);
     let running = session.begin(&id);
     let (views, view, owner) = (Arc::clone(&context.views), view.clone(), Arc::clone(session));
-    let outcome = Box::pin(async move { views.handle(&view, &owner, &message).await });
+    let outcome = Box::pin(async move { views.handle(&view, &owner, &message, forwarded).await });
     RequestReply::new(context, outcome, (id, token.as_deref()), accepts, running)
 }
 
@@ -49,12 +52,14 @@ pub(super) fn start_batch(
     batch: Batch,
     session: &Arc<Session>,
     accepts: AcceptedForms,
+    forwarded: Option<&Arc<ForwardedHeaders>>,
 ) -> BatchReplies {
     let mut replies = BatchReplies::new(Arc::clone(&context), accepts);
     for member in batch.into_members() {
         match member {
             Ok(message) if message.kind() == MessageKind::Request => {
-                replies.push(start_request(Arc::clone(&context), view, message, session, accepts));
+                let (context, forwarded) = (Arc::clone(&context), forwarded.cloned());
+                replies.push(start_request(context, view, message, session, accepts, forwarded));
             }
             Ok(message) => {
                 let (context, view, session) =

@@ -19,6 +19,7 @@ use crate::{
     descriptor_limit,
     fair_share::{EvictablePermit, Evictables, EvictionBounds},
     http_body::OutgoingBody,
+    oauth::LoginService,
     status::StatusBoard,
     view::Views,
 };
@@ -34,6 +35,7 @@ mod http_response;
 mod legacy;
 mod legacy_sse;
 mod local_wake;
+mod login_callback;
 mod message_dispatch;
 mod modern;
 mod notification_stream;
@@ -67,6 +69,8 @@ pub struct IngressContext {
     token: Arc<bearer_token::CurrentToken>,
     /// The sources that have sent wrong tokens.
     token_failures: Mutex<TokenFailures>,
+    /// The logins at servers.
+    logins: Arc<LoginService>,
     /// Cancelled when streams without an end of their own must end.
     stop: CancellationToken,
     /// Cancelled when running requests must be answered with an error.
@@ -94,6 +98,7 @@ impl IngressContext {
         views: Arc<Views>,
         board: Arc<StatusBoard>,
         token: Arc<bearer_token::CurrentToken>,
+        logins: Arc<LoginService>,
         stop: CancellationToken,
         drain_deadline: CancellationToken,
         tasks: TaskTracker,
@@ -105,6 +110,7 @@ impl IngressContext {
             views,
             board,
             token,
+            logins,
             token_failures: Mutex::default(),
             stop,
             drain_deadline,

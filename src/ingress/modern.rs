@@ -93,9 +93,10 @@ async fn try_respond(
     check_arguments(&context, view, headers, &message)?;
     let accepts = accepts.restricted(&context);
     let session = Session::of_request(view.scope(), client_meta, holder);
-    Ok(message_dispatch::start_request(context, view, message, &session, accepts)
-        .into_response()
-        .await)
+    let forwarded = context.views.forwarded(headers);
+    let reply =
+        message_dispatch::start_request(context, view, message, &session, accepts, forwarded);
+    Ok(reply.into_response().await)
 }
 
 /// Compares the headers that every request has with its body.

@@ -3,6 +3,7 @@
 //! Pure: the caller supplies the time.
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use crate::protocol::{Message, jsonrpc::MessagePart, payloads::method};
 
@@ -33,12 +34,17 @@ impl ProgressHeartbeat {
 
     /// Returns a notification that the tool is still running.
     pub(super) fn next(&mut self) -> Option<Bytes> {
+        self.tell("still running")
+    }
+
+    /// Returns a notification with this text.
+    pub(super) fn tell(&mut self, text: &str) -> Option<Bytes> {
         let token = self.token.as_deref()?;
         self.progress = (self.progress + STEP).max(self.progress.next_up());
-        let progress = self.progress;
+        let (progress, text) = (self.progress, Value::from(text));
         Some(
             format!(
-                r#"{{"jsonrpc":"2.0","method":"{}","params":{{"progressToken":{token},"progress":{progress},"message":"still running"}}}}"#,
+                r#"{{"jsonrpc":"2.0","method":"{}","params":{{"progressToken":{token},"progress":{progress},"message":{text}}}}}"#,
                 method::PROGRESS,
             )
             .into(),

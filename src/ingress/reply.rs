@@ -271,6 +271,10 @@ async fn advance(
             }
             Ok(CallEvent::Deferred) if accepts.resumption => return ReplyPart::Deferred,
             Ok(CallEvent::Deferred) => continue,
+            Ok(CallEvent::RetryAfter(asked)) => {
+                let text = format!("server `{}` {asked}", exchange.server());
+                heartbeat.tell(&text).map(ByteChunks::from)
+            }
             Ok(CallEvent::Message(SideMessage::Notification(message))) => {
                 notification(&message, exchange, heartbeat, context, running)
             }

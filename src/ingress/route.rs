@@ -8,9 +8,10 @@ use serde_json::json;
 
 use super::{
     IngressContext, Response, authentication, control_rpc, cors, error::IngressError,
-    http_response, legacy, legacy_sse, origin,
+    http_response, legacy, legacy_sse, login_callback, origin,
 };
 use crate::{
+    config::CALLBACK_PATH,
     fair_share::EvictablePermit,
     peer_process::ConnectedClient,
     telemetry::liveness::StuckLoop,
@@ -81,6 +82,7 @@ async fn dispatch(
             });
         }
         // Boxed, to keep the future of other requests small.
+        CALLBACK_PATH => return Box::pin(login_callback::respond(&context, &request)).await,
         control_rpc::PATH => {
             return Box::pin(control_rpc::respond(&context, caller, request)).await;
         }

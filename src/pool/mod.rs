@@ -180,6 +180,7 @@ impl Pool {
         drain_timeout: Duration,
     ) {
         self.admission.set_rules(&config.pool);
+        self.dialer.reload_certificates(servers);
         let mut slots = BTreeMap::clone(&self.slots.load());
         let (mut generations, mut closing) = (BTreeMap::new(), Vec::<Arc<ServerSlot>>::new());
         for name in diff.removed.iter().chain(&diff.changed) {

@@ -25,6 +25,7 @@ use crate::{
     capacity_holder::Holder,
     config::{self, LifecycleConfig, ServerConfig, SharingMode, StartPolicy, defaults},
     connection::{ConnectionOwner, ConnectionTraffic, Dialer, ListRevisions, SessionOwner},
+    oauth::LoginService,
     protocol::task::TaskCapability,
     server_name::ServerName,
 };
@@ -162,6 +163,11 @@ impl ServerSlot {
     /// Returns the server's configuration.
     pub fn declared(&self) -> &ServerConfig {
         &self.context.declared
+    }
+
+    /// Returns the logins of this host.
+    pub fn logins(&self) -> Option<&Arc<LoginService>> {
+        self.context.dialer.logins()
     }
 
     /// Returns whether a client always uses the same connection, so that a server can notify it.
@@ -355,6 +361,7 @@ impl ServerSlot {
         SlotStatus {
             name: self.context.name.clone(),
             state,
+            needs_login: self.logins().is_some_and(|logins| logins.needs_login(&self.context.name)),
             is_missing: self.context.declared.start != StartPolicy::Lazy
                 && live.is_empty()
                 && !supervisors.iter().any(|supervisor| supervisor.is_closed_idle),

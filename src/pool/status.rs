@@ -21,6 +21,9 @@ pub struct SlotStatus {
     pub transport: &'static str,
     /// `shared`, `exclusive` or `session`.
     pub sharing: &'static str,
+    /// `true` if no request to it succeeds before a login.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub needs_login: bool,
     /// It should be connected and is not.
     #[serde(skip)]
     pub is_missing: bool,

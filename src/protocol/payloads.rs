@@ -44,6 +44,7 @@ pub mod method {
         ROOTS_CHANGED = "notifications/roots/list_changed";
         SAMPLING = "sampling/createMessage";
         ELICITATION = "elicitation/create";
+        ELICITATION_COMPLETE = "notifications/elicitation/complete";
         ROOTS_LIST = "roots/list";
         COMPLETE = "completion/complete";
         SUBSCRIPTIONS_LISTEN = "subscriptions/listen";

@@ -278,8 +278,9 @@ impl Drop for AddedNotice<'_> {
 fn registry_of(config: &Config, known: Option<Arc<RegistryClient>>) -> Option<Arc<RegistryClient>> {
     let rules = &config.provision;
     let declared = rules.registry.as_ref().filter(|_| rules.is_enabled)?;
-    let known = known.filter(|registry| registry.is_declared_as(declared));
-    Some(known.unwrap_or_else(|| Arc::new(RegistryClient::new(declared))))
+    let proxy = &config.service.proxy;
+    let known = known.filter(|registry| registry.is_declared_as(declared, proxy));
+    Some(known.unwrap_or_else(|| Arc::new(RegistryClient::new(declared, proxy))))
 }
 
 /// The instruction for tools that can be called.

@@ -5,7 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::{StatusBoard, camel, memory::MemoryOwner};
 use crate::{
-    config::{self, LifecycleConfig, SecretValue, ServerConfig, StartPolicy, TransportConfig},
+    config::{
+        self, ClientTlsConfig, HttpServerConfig, LifecycleConfig, ProxyConfig, SecretValue,
+        ServerAuth, ServerConfig, StartPolicy, TransportConfig,
+    },
     pool::{LifecycleState, ServerSlot, SlotStatus},
     server_name::ServerName,
     time_format,
@@ -19,7 +22,8 @@ pub struct ServerState {
     pub name: ServerName,
     /// The declaration, with secrets hidden.
     pub config: Value,
-    /// `connected`, `connecting`, `error`, `closed` or, if it was never connected, `configured`.
+    /// `connected`, `connecting`, `needs login`, `error`, `closed` or, if it was never connected,
+    /// `configured`.
     pub status: &'static str,
     /// The reason why the last attempt to connect failed, or the last connection ended.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +145,7 @@ impl StatusBoard {
             pids: slot.status().pids,
             unit: match &slot.declared().transport {
                 TransportConfig::Unit { unit, .. } => Some(unit.clone()),
-                TransportConfig::Stdio { .. } | TransportConfig::Http { .. } => None,
+                TransportConfig::Stdio { .. } | TransportConfig::Http(_) => None,
             },
         };
         slots.values().map(owner).collect()
@@ -152,6 +156,7 @@ impl StatusBoard {
 fn status(found: &SlotStatus) -> &'static str {
     match found.state {
         LifecycleState::Connecting => "connecting",
+        _ if found.needs_login && found.connections == 0 => "needs login",
         LifecycleState::Failed => "error",
         LifecycleState::Active | LifecycleState::Idle if found.connections > 0 => "connected",
         LifecycleState::Active | LifecycleState::Idle if found.generation == 0 => "configured",
@@ -172,9 +177,16 @@ fn redacted(server: &ServerConfig) -> Value {
             json!({ "command": command, "args": args, "env": env, "cwd": cwd })
         }
         TransportConfig::Unit { socket, unit } => json!({ "socket": socket, "unit": unit }),
-        TransportConfig::Http { url, headers } => {
-            let headers: Map<String, Value> = headers.iter().map(hidden).collect();
-            json!({ "url": config::url::without_secrets(&url.to_string()), "headers": headers })
+        TransportConfig::Http(http) => {
+            let headers: Map<String, Value> = http.headers.iter().map(hidden).collect();
+            json!({
+                "url": config::url::without_secrets(&http.url.to_string()),
+                "headers": headers,
+                "forward_headers": forwarded(http),
+                "auth": login(&http.auth),
+                "tls": tls(&http.tls),
+                "proxy": (http.proxy != ProxyConfig::None).then(|| http.proxy.to_string()),
+            })
         }
     };
     config["sharing"] = json!(server.sharing.name());
@@ -184,10 +196,50 @@ fn redacted(server: &ServerConfig) -> Value {
         LifecycleConfig::KeepAlive { .. } => "keep-alive",
         LifecycleConfig::Ephemeral => "ephemeral",
     });
-    if let Some(members) = config.as_object_mut() {
+    without_nulls(config)
+}
+
+/// Returns a table without the keys that are not set.
+fn without_nulls(mut table: Value) -> Value {
+    if let Some(members) = table.as_object_mut() {
         members.retain(|_, value| !value.is_null());
     }
-    config
+    table
+}
+
+fn forwarded(http: &HttpServerConfig) -> Option<Vec<&str>> {
+    let names = http.forward_headers.iter().map(|name| name.as_str());
+    (!http.forward_headers.is_empty()).then(|| names.collect())
+}
+
+/// Returns a login as in the file. A client's secret is a reference.
+fn login(auth: &ServerAuth) -> Value {
+    let oauth = match auth {
+        ServerAuth::Auto => return json!("auto"),
+        ServerAuth::None => return json!("none"),
+        ServerAuth::OAuth(oauth) => oauth,
+    };
+    without_nulls(json!({
+        "client_id": oauth.client_id,
+        "client_secret": oauth.client_secret.as_ref().map(ToString::to_string),
+        "scopes": oauth.scopes,
+        "client_metadata_url": oauth.client_metadata_url.as_ref().map(ToString::to_string),
+        "resource": oauth.sends_resource,
+        "grant": oauth.grant,
+    }))
+}
+
+/// Returns the locations of certificates, or nothing without one.
+fn tls(tls: &ClientTlsConfig) -> Value {
+    if *tls == ClientTlsConfig::default() {
+        return Value::Null;
+    }
+    let own = tls.identity.as_ref();
+    without_nulls(json!({
+        "ca": tls.ca.as_ref().map(ToString::to_string),
+        "certificate": own.map(|own| own.certificate.to_string()),
+        "key": own.map(|own| own.key.to_string()),
+    }))
 }
 
 fn hidden((name, value): (&String, &SecretValue)) -> (String, Value) {
@@ -217,13 +269,65 @@ mod tests {
             cwd: None,
         };
         let url = "http://ada:hunter2@h:1/mcp?key=hunter2".parse().expect("an address");
-        let http = TransportConfig::Http { url, headers: table().collect() };
+        let headers = table().collect();
+        let http =
+            TransportConfig::Http(HttpServerConfig { headers, ..HttpServerConfig::new(url) });
         let shown =
             [stdio, http].map(|transport| redacted(&ServerConfig::new(transport)).to_string());
         assert!(!shown.concat().contains("hunter2"));
         insta::assert_snapshot!(shown.join("\n"), @r#"
         {"args":[],"command":"x","env":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy"}
-        {"headers":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"http://***@h:1/mcp?***"}
+        {"auth":"auto","headers":{"A":"***","B":"credential:token","C":"env:TOKEN"},"lifecycle":"pooled","sharing":"shared","start":"lazy","url":"http://***@h:1/mcp?***"}
+        "#);
+    }
+    #[test]
+    fn the_login_and_the_way_to_an_endpoint_are_shown_without_secrets() {
+        let shown = |text: &str| {
+            let text = format!("[servers.a]\nurl = \"https://h/mcp\"\n{text}");
+            format!("{:#}", redacted(&config::load::parsed(&text).servers["a"]))
+        };
+        let text = r#"
+            forward_headers = ["X-Project"]
+            auth = { client_id = "shop", client_secret = "credential:shop", scopes = ["a"] }
+            tls = { ca = "/ca.pem", certificate = "credential:c", key = "credential:k" }
+            proxy = "http://ada:hunter2@proxy:3128"
+            "#;
+        insta::assert_snapshot!(shown(text), @r#"
+        {
+          "auth": {
+            "client_id": "shop",
+            "client_secret": "credential:shop",
+            "grant": "authorization_code",
+            "resource": true,
+            "scopes": [
+              "a"
+            ]
+          },
+          "forward_headers": [
+            "x-project"
+          ],
+          "headers": {},
+          "lifecycle": "pooled",
+          "proxy": "http://***@proxy:3128/",
+          "sharing": "shared",
+          "start": "lazy",
+          "tls": {
+            "ca": "/ca.pem",
+            "certificate": "credential:c",
+            "key": "credential:k"
+          },
+          "url": "https://h/mcp"
+        }
+        "#);
+        insta::assert_snapshot!(shown("auth = \"none\""), @r#"
+        {
+          "auth": "none",
+          "headers": {},
+          "lifecycle": "pooled",
+          "sharing": "shared",
+          "start": "lazy",
+          "url": "https://h/mcp"
+        }
         "#);
     }
 }

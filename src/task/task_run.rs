@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -110,6 +110,11 @@ impl TaskDriver {
                     }
                     // There is no client to ask.
                     Ok(CallEvent::Message(SideMessage::Question(question))) => question.refuse(),
+                    Ok(CallEvent::RetryAfter(asked)) => {
+                        let text = format!("server `{}` {asked}", exchange.server());
+                        let progress = json!({ "progress": 0, "message": text });
+                        self.record_event(id, TaskEvent::Progress(progress)).await;
+                    }
                     Ok(CallEvent::Deferred) => {}
                     Err(error) => return Some(CallAnswer::Ended(TaskEnd::of_error(&error))),
                 },
@@ -178,7 +183,7 @@ impl TaskEnd {
 /// Returns whether a server is a separate process that can outlive the service.
 fn survives(transport: &TransportConfig) -> bool {
     match transport {
-        TransportConfig::Http { .. } => true,
+        TransportConfig::Http(_) => true,
         // Each connection to a unit is another process.
         TransportConfig::Stdio { .. } | TransportConfig::Unit { .. } => false,
     }

@@ -22,7 +22,7 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
-use crate::config::{TlsConfig, tls::PemSource};
+use crate::config::{ClientTlsConfig, TlsConfig, tls::PemSource};
 
 mod error;
 mod pem;
@@ -31,6 +31,11 @@ pub use error::{PemError, TlsIdentityError};
 
 /// The ALPN protocol, which keeps clients from choosing HTTP/2. Source: RFC 7301.
 const ALPN: &[u8] = b"http/1.1";
+
+/// The configuration keys of the authorities of a server over HTTP, and of metamcp's certificate and
+/// key for it.
+pub(crate) const CLIENT_CA: &str = "tls.ca";
+pub(crate) const CLIENT_PAIR: (&str, &str) = ("tls.certificate", "tls.key");
 
 /// The cryptography provider, for incoming and outgoing connections.
 pub(crate) static PROVIDER: LazyLock<Arc<CryptoProvider>> =
@@ -61,9 +66,9 @@ impl TlsIdentity {
     ///
     /// [`TlsIdentityError`] names the file and the mistake in it.
     pub fn load(tls: &TlsConfig, credentials: Option<&Path>) -> Result<Self, TlsIdentityError> {
-        let chain = pem::read(pem::CERTIFICATE, &tls.certificate, credentials, pem::chain)?;
-        let key = pem::read(pem::KEY, &tls.key, credentials, pem::key)?;
-        let pair = pair(tls, chain.clone(), key)?;
+        let options = (pem::CERTIFICATE, pem::KEY);
+        let pair = certified_key(options, &tls.certificate, &tls.key, credentials)?;
+        let chain = pair.cert.clone();
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&PROVIDER))
             .with_safe_default_protocol_versions()
             .map_err(TlsIdentityError::Provider)?
@@ -79,16 +84,7 @@ impl TlsIdentity {
     ///
     /// [`TlsIdentityError`] names the file and the mistake in it.
     pub fn check(tls: &TlsConfig) -> Result<(), TlsIdentityError> {
-        let is_file = |place: &PemSource| matches!(place, PemSource::File(_));
-        let chain = is_file(&tls.certificate)
-            .then(|| pem::read(pem::CERTIFICATE, &tls.certificate, None, pem::chain))
-            .transpose()?;
-        let key =
-            is_file(&tls.key).then(|| pem::read(pem::KEY, &tls.key, None, pem::key)).transpose()?;
-        match chain.zip(key) {
-            Some((chain, key)) => pair(tls, chain, key).map(drop),
-            None => Ok(()),
-        }
+        check_pair((pem::CERTIFICATE, pem::KEY), &tls.certificate, &tls.key)
     }
 
     /// Performs the handshake with a client. Not cancel safe: the connection is lost, on which no
@@ -114,22 +110,74 @@ impl fmt::Debug for TlsIdentity {
     }
 }
 
+/// Reads a certificate and its key, which the configuration keys `options` name.
+pub(crate) fn certified_key(
+    options: (&'static str, &'static str),
+    certificate: &PemSource,
+    key: &PemSource,
+    credentials: Option<&Path>,
+) -> Result<CertifiedKey, TlsIdentityError> {
+    let chain = pem::read(options.0, certificate, credentials, pem::chain)?;
+    let signing = pem::read(options.1, key, credentials, pem::key)?;
+    pair((options.0, certificate), key, chain, signing)
+}
+
+/// Reads the certificates of authorities, which the configuration key `option` names.
+pub(crate) fn authorities(
+    option: &'static str,
+    place: &PemSource,
+    credentials: Option<&Path>,
+) -> Result<Vec<CertificateDer<'static>>, TlsIdentityError> {
+    pem::read(option, place, credentials, pem::chain)
+}
+
+/// Checks the files for connections to a server, but no credentials.
+///
+/// # Errors
+///
+/// [`TlsIdentityError`] names the file and the mistake in it.
+pub fn check_client(tls: &ClientTlsConfig) -> Result<(), TlsIdentityError> {
+    if let Some(place @ PemSource::File(_)) = &tls.ca {
+        authorities(CLIENT_CA, place, None)?;
+    }
+    let identity = tls.identity.as_ref();
+    identity.map_or(Ok(()), |own| check_pair(CLIENT_PAIR, &own.certificate, &own.key))
+}
+
+/// Checks a certificate and its key, as far as they are files.
+fn check_pair(
+    options: (&'static str, &'static str),
+    certificate: &PemSource,
+    key: &PemSource,
+) -> Result<(), TlsIdentityError> {
+    let is_file = |place: &PemSource| matches!(place, PemSource::File(_));
+    let chain = is_file(certificate)
+        .then(|| pem::read(options.0, certificate, None, pem::chain))
+        .transpose()?;
+    let signing = is_file(key).then(|| pem::read(options.1, key, None, pem::key)).transpose()?;
+    match chain.zip(signing) {
+        Some((chain, signing)) => pair((options.0, certificate), key, chain, signing).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Combines certificate and key.
 fn pair(
-    tls: &TlsConfig,
+    (option, certificate): (&'static str, &PemSource),
+    key: &PemSource,
     chain: Vec<CertificateDer<'static>>,
-    key: Arc<dyn SigningKey>,
+    signing: Arc<dyn SigningKey>,
 ) -> Result<CertifiedKey, TlsIdentityError> {
-    let pair = CertifiedKey::new(chain, key);
+    let pair = CertifiedKey::new(chain, signing);
+    let (certificate, key) = (certificate.clone(), key.clone());
     match pair.keys_match() {
         Ok(()) => Ok(pair),
-        Err(rustls::Error::InconsistentKeys(_)) => Err(TlsIdentityError::Mismatch {
-            certificate: tls.certificate.clone(),
-            key: tls.key.clone(),
-        }),
+        Err(rustls::Error::InconsistentKeys(_)) => {
+            Err(TlsIdentityError::Mismatch { certificate, key })
+        }
         Err(_) => Err(TlsIdentityError::File {
-            option: pem::CERTIFICATE,
-            place: tls.certificate.clone(),
+            option,
+            place: certificate,
             source: PemError::Certificate,
         }),
     }

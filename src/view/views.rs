@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use hyper::HeaderMap;
 use serde_json::json;
 
 use super::{
@@ -16,6 +17,7 @@ use crate::{
     call::CallError,
     catalog::Catalog,
     config::{Config, RootView},
+    connection::ForwardedHeaders,
     era::{self, client_subscription::SubscriptionFilter},
     forward::{Forwarder, RequestOutcome, is_shared},
     meta::MetaView,
@@ -158,18 +160,34 @@ impl Views {
         })
     }
 
-    /// Answers a client's request, or returns the exchange that does. Cancel safe: nothing was sent
-    /// to a server that could not be sent again.
+    /// Returns the headers of a client's request that some server gets; `None` without any.
+    pub fn forwarded(&self, headers: &HeaderMap) -> Option<Arc<ForwardedHeaders>> {
+        self.forwarder.forwarded(headers)
+    }
+
+    /// Answers a client's request, or returns the exchange that does. The servers of the exchange
+    /// get the headers of the client that are `forwarded`. Cancel safe: nothing was sent to a
+    /// server that could not be sent again.
     pub async fn handle(
         &self,
         view: &View,
         session: &Session,
         request: &Message,
+        forwarded: Option<Arc<ForwardedHeaders>>,
     ) -> RequestOutcome {
-        self.try_handle(view, session, request).await.unwrap_or_else(|error| {
-            let error = error.to_rpc().for_era(session.era());
-            RequestOutcome::Answer(error.render(request.part(MessagePart::Id)))
-        })
+        match self.try_handle(view, session, request).await {
+            Ok(RequestOutcome::Exchange(mut exchange)) => {
+                if let Some(forwarded) = forwarded {
+                    exchange.forward_headers(forwarded);
+                }
+                RequestOutcome::Exchange(exchange)
+            }
+            Ok(answer) => answer,
+            Err(error) => {
+                let error = error.to_rpc().for_era(session.era());
+                RequestOutcome::Answer(error.render(request.part(MessagePart::Id)))
+            }
+        }
     }
 
     async fn try_handle(

@@ -249,8 +249,9 @@ async fn an_error_answer_never_opens_the_breaker() {
 async fn refused_credentials_never_open_the_breaker_and_are_logged_with_the_server() {
     let closed = Upstream::start(&["--require-header", "x-api-key=right"]);
     let open = Upstream::start(&[]);
-    let config =
-        LONG_COOLDOWN.to_owned() + &closed.server("closed", "") + &open.server("revoked", "");
+    let config = LONG_COOLDOWN.to_owned()
+        + &closed.server("closed", "auth = \"none\"")
+        + &open.server("revoked", "");
     let daemon = Daemon::with(config).ready();
 
     let client = daemon.client("/servers/closed");

@@ -152,7 +152,9 @@ fn the_printed_effective_configuration_is_valid_and_hides_credentials_in_urls() 
     let file = "[provision]\ntrusted = [\"internal\"]\n\
         [provision.servers.notes]\nnamespace = \"internal\"\ndescription = \"notes\"\ncommand = \"x\"\n\
         [provision.registry]\nurl = \"http://ada:hunter2@127.0.0.1:1/\"\n\
-        [servers.far]\nurl = \"http://ada:hunter2@127.0.0.1:2/mcp?key=hunter2\"\n";
+        [service]\nproxy = \"http://ada:hunter2@127.0.0.1:3/\"\n\
+        [servers.far]\nurl = \"http://ada:hunter2@127.0.0.1:2/mcp?key=hunter2\"\n\
+        auth = { client_id = \"a\", client_secret = \"env:A\" }\n";
 
     let (code, stdout, stderr) = with_file(file, &["check", "--effective"], &[], &[]);
 
@@ -163,9 +165,9 @@ fn the_printed_effective_configuration_is_valid_and_hides_credentials_in_urls() 
     assert_eq!(code, 0, "{stderr}");
     let values = |text: &str| text.parse::<toml::Table>().expect("TOML");
     assert_eq!(values(&again), values(&stdout));
-    let far = "[servers.far]\nurl = \"https://ada:hunter2@h/mcp?key=hunter2\"\n";
+    let far = "[servers.far]\nurl = \"ftp://ada:hunter2@h/mcp?key=hunter2\"\n";
     let (_, _, stderr) = with_file(far, &["check"], &[], &[]);
-    assert!(stderr.contains("`https://***@h/mcp?***` needs TLS"), "{stderr}");
+    assert!(stderr.contains("`ftp://***@h/mcp?***` is not an http URL"), "{stderr}");
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }
 

@@ -23,7 +23,7 @@ fn doctor(config: &Path, more: &[&str]) -> (i32, String) {
 }
 
 /// Returns a text with placeholders for the directory and for durations.
-fn with_placeholders(text: &str, directory: &Path) -> String {
+pub(crate) fn with_placeholders(text: &str, directory: &Path) -> String {
     let text = text.replace(&directory.display().to_string(), "DIR");
     let mut replaced = String::new();
     let mut rest = text.as_str();

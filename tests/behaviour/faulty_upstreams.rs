@@ -130,7 +130,7 @@ async fn upstream_failures_of_one_client_do_not_affect_31_other_clients() {
 
     // The id of each request is the name of its fault, and its error has that id.
     let broken = [
-        ("page", "UPSTREAM_STATUS"),
+        ("page", "UPSTREAM_WEB_PAGE"),
         ("gateway", "UPSTREAM_STATUS"),
         ("silence", "TIMEOUT"),
         ("cut", "ANSWER_BROKEN_OFF"),

@@ -179,3 +179,32 @@ fn an_imported_shell_command_passes_the_original_arguments_to_its_program() {
     let expected: String = arguments[1..].iter().map(|argument| format!("{argument}|")).collect();
     assert_eq!(String::from_utf8(output.stdout).expect("UTF-8"), expected);
 }
+
+#[test]
+fn every_server_of_a_real_world_file_is_imported_and_accepted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    fs::create_dir_all(root.join("shop")).expect("made");
+    fs::copy("tests/import/remote-servers.json", root.join("shop/.mcp.json")).expect("copied");
+
+    let (code, json, stderr) = import(root, &[".mcp.json", "--json"]);
+    assert_eq!(code, 0, "{stderr}");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let servers = json["servers"].as_array().expect("a list");
+    let unused: Vec<&Value> = servers.iter().filter(|server| server["state"] != "active").collect();
+    assert!(unused.is_empty(), "{unused:#?}");
+    let n_with =
+        |key: &str| servers.iter().filter(|server| server["settings"][key] != Value::Null).count();
+    assert_eq!((servers.len(), n_with("url"), n_with("command")), (23, 19, 4));
+
+    let (_, toml, _) = import(root, &[".mcp.json"]);
+    let config = root.join("metamcp.toml");
+    fs::write(&config, toml).expect("written");
+    let config = config.display().to_string();
+    // The authority of `warehouse` is a file of another host.
+    let (code, stdout, stderr) = daemon::run(&["check", "--no-files", &config]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let (_, effective, _) = daemon::run(&["check", "--offline", "--effective", &config]);
+    assert!(effective.contains("credential:warehouse-client-secret"), "{effective}");
+    assert!(!effective.contains("CANARY"), "{effective}");
+}

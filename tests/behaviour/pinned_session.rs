@@ -91,7 +91,7 @@ async fn a_call_is_repeated_in_a_new_session_if_the_upstream_forgets_the_old_one
 #[tokio::test]
 async fn other_upstream_errors_do_not_open_a_new_session() {
     let upstream = Upstream::start(&[]);
-    let daemon = Daemon::with(upstream.server("up", "")).ready();
+    let daemon = Daemon::with(upstream.server("up", "auth = \"none\"")).ready();
     let client = daemon.client("/servers/up");
     client.call("echo", json!({ "value": 0 })).await;
 

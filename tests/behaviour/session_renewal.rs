@@ -53,7 +53,7 @@ async fn only_an_unknown_upstream_session_is_replaced_by_a_new_one() {
             }
             is_spoiled
         });
-        let daemon = Daemon::with(upstream.server("")).ready();
+        let daemon = Daemon::with(upstream.server("auth = \"none\"")).ready();
 
         let answer = daemon.client("/servers/up").tool("x", json!({})).await.answer();
 

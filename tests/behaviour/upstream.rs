@@ -307,12 +307,15 @@ async fn a_broken_answer_stream_that_cannot_be_resumed_fails_its_call() {
 }
 
 /// The sender of chunks for the stream that a legacy SSE upstream has open.
-type ChunkSender = Arc<Mutex<Option<mpsc::Sender<String>>>>;
+pub(crate) type ChunkSender = Arc<Mutex<Option<mpsc::Sender<String>>>>;
 
 /// An upstream of protocol version 2024-11-05.
-fn legacy_sse_upstream(endpoint: &'static str, refusal: u16) -> (ScriptedUpstream, ChunkSender) {
+pub(crate) fn legacy_sse_upstream(
+    endpoint: &'static str,
+    refusal: u16,
+) -> (ScriptedUpstream, ChunkSender) {
     let sender = ChunkSender::default();
-    let current = Arc::clone(&sender);
+    let (current, is_rested) = (Arc::clone(&sender), AtomicBool::new(false));
     let upstream = ScriptedUpstream::start(move |request, response| {
         match (request.verb.as_str(), request.path.as_str()) {
             ("POST", "/mcp") => response.page(refusal, "text/plain", "not here"),
@@ -323,6 +326,12 @@ fn legacy_sse_upstream(endpoint: &'static str, refusal: u16) -> (ScriptedUpstrea
                     .expect("the receiver exists");
                 *current.lock().expect("not poisoned") = Some(chunks);
                 serve_stream(response, &receiver);
+            }
+            ("POST", _)
+                if request.message["params"]["name"] == "busy"
+                    && !is_rested.swap(true, Ordering::Relaxed) =>
+            {
+                response.raw("HTTP/1.1 429 X\r\ncontent-length: 0\r\nretry-after: 1\r\n\r\n");
             }
             ("POST", _) if request.message["params"]["name"] == "refuse" => {
                 response.page(500, "text/plain", "");
@@ -742,7 +751,7 @@ async fn each_misbehaviour_of_an_upstream_is_reported_in_time_and_fails_only_its
     let client = daemon.client("/servers/up");
 
     let cases = [
-        ("html", "UPSTREAM_STATUS"),
+        ("html", "UPSTREAM_WEB_PAGE"),
         ("gateway", "UPSTREAM_STATUS"),
         ("cut_json", "ANSWER_BROKEN_OFF"),
         ("cut_stream", "ANSWER_BROKEN_OFF"),

@@ -78,12 +78,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> hyper::Response<Incoming> {
-        let mut request = Request::builder().method(method).uri(&self.url);
-        let own = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        for (name, value) in own.chain(headers.iter().copied()) {
-            request = request.header(name, value);
-        }
-        let request = request.body(Full::new(body.into())).expect("a request");
+        let request = self.build(method, headers, body);
         tokio::time::timeout(DEADLINE, self.http.request(request))
             .await
             .expect("an answer in time")
@@ -98,6 +93,35 @@ impl Client {
         body: impl Into<Bytes>,
     ) -> Reply {
         Reply::read(self.open(method, headers, body).await).await
+    }
+
+    /// Sends raw bytes and returns the whole answer; `None` if the connection breaks before its end.
+    pub(crate) async fn try_send(
+        &self,
+        method: Method,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Option<Reply> {
+        let request = self.build(method, headers, body);
+        let sending = tokio::time::timeout(DEADLINE, self.http.request(request));
+        let (head, body) = sending.await.expect("an answer in time").ok()?.into_parts();
+        let body = tokio::time::timeout(DEADLINE, body.collect()).await.expect("a body in time");
+        let body = String::from_utf8(body.ok()?.to_bytes().into()).expect("UTF-8");
+        Some(Reply { status: head.status, headers: head.headers, body })
+    }
+
+    fn build(
+        &self,
+        method: Method,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Request<Full<Bytes>> {
+        let mut request = Request::builder().method(method).uri(&self.url);
+        let own = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in own.chain(headers.iter().copied()) {
+            request = request.header(name, value);
+        }
+        request.body(Full::new(body.into())).expect("a request")
     }
 
     pub(crate) async fn get(&self) -> Reply {

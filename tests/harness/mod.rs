@@ -13,6 +13,7 @@ pub(crate) mod era_client;
 pub(crate) mod fake;
 pub(crate) mod fake_stdio;
 pub(crate) mod load;
+pub(crate) mod login_upstream;
 pub(crate) mod meta_client;
 pub(crate) mod modern;
 pub(crate) mod mutated_request;
@@ -25,6 +26,7 @@ pub(crate) mod stream;
 pub(crate) mod stub_upstream;
 pub(crate) mod terminal;
 pub(crate) mod tls;
+pub(crate) mod tls_front;
 pub(crate) mod unit;
 
 use std::time::Duration;

@@ -133,8 +133,17 @@ impl Modern {
 
     /// Calls a tool under id 1, which all clients use, and returns the whole answer.
     pub(crate) async fn tool(&self, name: &str, arguments: Value) -> Reply {
+        self.try_tool(name, arguments).await.expect("an answer")
+    }
+
+    /// Calls a tool under id 1; `None` if the connection breaks before the end of the answer.
+    pub(crate) async fn try_tool(&self, name: &str, arguments: Value) -> Option<Reply> {
         let params = json!({ "name": name, "arguments": arguments });
-        self.request(json!(1), "tools/call", params).await
+        let message = self.message(&json!(1), "tools/call", params);
+        let headers = self.headers(&message);
+        let headers: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.http.try_send(Method::POST, &headers, message.to_string()).await
     }
 
     /// Calls a tool under id 1 and returns the stream of its answer.

@@ -19,8 +19,11 @@ pub(crate) struct ReceivedRequest {
     /// `POST`, `GET` or `DELETE`.
     pub(crate) verb: String,
     pub(crate) path: String,
+    /// By name in small letters; the values of one name are joined by commas.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) message: Value,
+    /// The body as text.
+    pub(crate) body: String,
 }
 
 impl ReceivedRequest {
@@ -216,11 +219,16 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<ReceivedRequest> {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
-        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        let values: &mut String = headers.entry(name.to_ascii_lowercase()).or_default();
+        if !values.is_empty() {
+            values.push_str(", ");
+        }
+        values.push_str(value.trim());
     }
     let length = headers.get("content-length").and_then(|value| value.parse().ok());
     let mut body = vec![0; length.unwrap_or_default()];
     reader.read_exact(&mut body).ok()?;
     let message = serde_json::from_slice(&body).unwrap_or_default();
-    Some(ReceivedRequest { verb, path, headers, message })
+    let body = String::from_utf8_lossy(&body).into_owned();
+    Some(ReceivedRequest { verb, path, headers, message, body })
 }

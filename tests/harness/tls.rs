@@ -92,6 +92,13 @@ impl Authority {
         }
     }
 
+    /// Writes the certificate of the root, and returns its path.
+    pub(crate) fn ca(&self) -> PathBuf {
+        let path = self.path("ca.pem");
+        fs::write(&path, pem("CERTIFICATE", &self.root)).expect("written");
+        path
+    }
+
     /// Returns the path of a file in its directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)

@@ -6,7 +6,7 @@ use super::{CallError, InputRefusal, TranslationError};
 use crate::{
     compute_pool::ComputeError,
     config::defaults,
-    connection::RequestFailure,
+    connection::{RequestFailure, RetryAfter},
     error_report::chain,
     pool::SlotError,
     protocol::{
@@ -172,6 +172,15 @@ impl CallError {
         lines.iter().map(|line| redact::cut(line, defaults::QUOTE_BYTES_MAX)).collect()
     }
 
+    /// Returns the wait that the server asks for, if that is the reason.
+    fn retry_after(&self) -> Option<RetryAfter> {
+        match self {
+            Self::NotConnected(_, SlotError::Dial { error, .. }) => error.retry_after(),
+            Self::Failed(_, RequestFailure::RetryAfter(asked)) => Some(*asked),
+            _ => None,
+        }
+    }
+
     /// Returns the JSON-RPC code.
     fn rpc_code(&self) -> i64 {
         match self {
@@ -191,7 +200,10 @@ impl CallError {
             Self::UnknownResource(_) => RESOURCE_NOT_FOUND,
             Self::UnknownMethod { .. }
             | Self::Untranslatable(_, TranslationError::NoCounterpart(..)) => METHOD_NOT_FOUND,
-            Self::NoSession(_) | Self::Failed(_, RequestFailure::TooDeep) => INVALID_REQUEST,
+            Self::NoSession(_)
+            | Self::Failed(_, RequestFailure::TooDeep | RequestFailure::HeadersTooLarge(_)) => {
+                INVALID_REQUEST
+            }
             Self::Failed(_, RequestFailure::Timeout(_) | RequestFailure::ConnectTimeout(_)) => {
                 REQUEST_TIMEOUT
             }
@@ -281,10 +293,15 @@ impl CallError {
                 context
             }
             Self::NotConnected(server, _) | Self::Failed(server, _) => {
-                match self.last_lines().as_slice() {
-                    [] => json!({ "server": server }),
-                    lines => json!({ "server": server, "stderr": lines }),
+                let mut context = json!({ "server": server });
+                if let lines @ [_, ..] = self.last_lines().as_slice() {
+                    context["stderr"] = json!(lines);
                 }
+                if let Some(asked) = self.retry_after() {
+                    context["status"] = json!(asked.status.as_u16());
+                    context["retryAfterMs"] = json!(asked.wait.as_millis());
+                }
+                context
             }
         };
         let error = RpcError::new(self.rpc_code(), self.code(), chain(self))
@@ -336,6 +353,22 @@ mod tests {
         );
         assert_eq!(rendered["error"]["data"]["code"], "SERVER_TRIPPED");
         assert_eq!(rendered["error"]["data"]["context"]["retryAfterMs"], 12_300);
+    }
+
+    #[test]
+    fn the_error_of_an_upstream_that_asks_for_a_wait_states_it() {
+        let server = ServerName::new("git").expect("a name");
+        let status = hyper::StatusCode::TOO_MANY_REQUESTS;
+        let asked = RetryAfter { status, wait: Duration::from_secs(90) };
+        let error = CallError::Failed(server, RequestFailure::RetryAfter(asked)).to_rpc();
+        assert_eq!(
+            error.message,
+            "request to server `git` failed: the upstream asks to wait 90 s (HTTP 429), and the request can wait no longer"
+        );
+        assert_eq!(
+            (error.name, error.context["retryAfterMs"].as_u64()),
+            ("UPSTREAM_BUSY", Some(90_000))
+        );
     }
 
     #[test]

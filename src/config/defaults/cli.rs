@@ -62,8 +62,15 @@ pub const DOCTOR_PROGRAM_TIMEOUT: Duration = Duration::from_secs(5);
 /// The part of a program's or socket's answer that is read, in bytes. It is one line.
 pub const DOCTOR_ANSWER_BYTES_MAX: usize = 4 << 10;
 
-/// The largest number of servers that are probed at a time. More would distort the reported times.
-pub const DOCTOR_PROBES_MAX: usize = 4;
+/// The largest number of servers that are probed at a time. Remote ones mostly wait for the network.
+pub const DOCTOR_PROBES_MAX: usize = 32;
+
+/// The largest number of these that are children. More would distort the reported times.
+pub const DOCTOR_CHILDREN_MAX: usize = 4;
+
+/// The time before the expiry of a certificate from which the doctor reports it. Authorities renew
+/// their certificates 30 days before.
+pub const DOCTOR_CERTIFICATE_MIN: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 /// The first lines that are shown of standard error, and of standard output without messages.
 pub const DOCTOR_LINES_MAX: usize = 10;

@@ -36,8 +36,14 @@ pub const UPSTREAM_TCP_PROBES: u32 = 3;
 pub const UPSTREAM_TCP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The time that an idle TCP connection to an upstream is kept. It is below the 5 s after which
-/// Node and uvicorn close theirs: a request on a closing connection would be lost.
+/// Node, uvicorn and Apache close theirs, with TLS or without: a request on a closing connection
+/// would be lost.
 pub const UPSTREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// The time that an HTTP/2 connection without streams is kept. It is below the 60 s after which load
+/// balancers close theirs. A request on a closing one is not lost: the peer says that it did not
+/// execute it.
+pub const HTTP2_IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// The time that a server may leave `server/discover` unanswered before `initialize` is sent too.
 /// It is longer than most servers take to start, and shorter than clients wait for a list. A server
@@ -136,3 +142,24 @@ pub const ANNOUNCEMENT_QUEUE: usize = 1024;
 
 /// The time to wait for the end of an upstream's stream after the answer has come.
 pub const STREAM_END: Duration = Duration::from_millis(500);
+
+/// The largest number of headers of a client's request that are passed on to one server.
+pub const FORWARDED_HEADERS_MAX: usize = 16;
+
+/// The largest size of the headers of one request that are passed on to one server: their names and
+/// values, in bytes. nginx and Apache refuse a longer line, and Node a head of twice the size.
+pub const FORWARDED_HEADER_BYTES_MAX: usize = 8 << 10;
+
+/// The shortest wait before a request is sent again that its upstream asked to send later.
+pub const RETRY_AFTER_MIN: Duration = Duration::from_millis(200);
+
+/// The largest number of waits of one request that its upstream asks for. One that asks again and
+/// again does not serve.
+pub const RETRY_AFTER_WAITS_MAX: u32 = 5;
+
+/// The part of such a wait that is added at random at most, so that the requests of many clients
+/// do not all come back at once.
+pub const RETRY_AFTER_JITTER: f64 = 0.1;
+
+/// The largest number of scopes in one login.
+pub const SCOPES_MAX: usize = 64;

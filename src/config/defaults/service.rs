@@ -138,10 +138,6 @@ pub const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The age of a loop's mark from which the loop counts as stuck: ten intervals.
 pub const LIVENESS_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// The largest number of idle TCP connections that are kept to one web API: one for background
-/// work, and some for callers that wait.
-pub const WEB_IDLE_MAX: usize = 4;
-
 /// The part of a web API's error page that is read, in bytes; a larger one is not quoted.
 pub const WEB_ERROR_BYTES_MAX: usize = 16 << 10;
 

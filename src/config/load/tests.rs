@@ -137,7 +137,9 @@ fn every_key_is_read() {
     assert_eq!(config.servers["up"].era, EraChoice::Auto);
     let breaker = BreakerConfig { failure_threshold: 3, cooldown: Duration::from_secs(60) };
     assert_eq!(config.breaker, breaker);
-    let TransportConfig::Http { url, headers } = &config.servers["up"].transport else {
+    let TransportConfig::Http(super::super::HttpServerConfig { url, headers, .. }) =
+        &config.servers["up"].transport
+    else {
         panic!("an HTTP server");
     };
     assert_eq!((url.path(), headers.len()), ("/mcp", 1));
@@ -430,7 +432,7 @@ fn a_server_has_exactly_one_transport() {
       |
     1 | [servers.a]
       |          ^
-      = help: add `command = "PROGRAM"`, `url = "http://HOST:PORT/mcp"` or `socket = "/run/DIRECTORY/NAME.sock"`
+      = help: add `command = "PROGRAM"`, `url = "https://HOST/mcp"` or `socket = "/run/DIRECTORY/NAME.sock"`
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nurl = \"http://h/\"\n"), @r#"
     both `command` and `url`
@@ -462,15 +464,7 @@ fn a_server_has_exactly_one_transport() {
       |
     2 | url = "h/mcp"
       |       ^^^^^^^
-      = help: write it as `http://HOST:PORT/PATH`
-    "#);
-    insta::assert_snapshot!(bad("[servers.a]\nurl = \"https://h/mcp\"\n"), @r#"
-    `https://h/mcp` needs TLS, which this version does not speak
-     --> c.toml:2:7
-      |
-    2 | url = "https://h/mcp"
-      |       ^^^^^^^^^^^^^^^
-      = help: write the `http://` URL of a local proxy that speaks TLS to it
+      = help: write it as `https://HOST/PATH` or `http://HOST:PORT/PATH`
     "#);
 }
 
@@ -661,6 +655,9 @@ fn every_wrong_value_of_every_key_is_reported_in_plain_words_with_a_remedy() {
         "tasks",
         "servers.a",
         "servers.a.health",
+        "servers.a.auth",
+        "servers.a.tls",
+        "auth",
     ];
     let mut n_keys = 0;
     let mut texts = Vec::new();

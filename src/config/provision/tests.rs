@@ -116,7 +116,7 @@ fn a_mistake_in_the_provision_table_is_shown_at_its_place() {
       |
     1 | [provision.servers.a]
       |                    ^
-      = help: add `command = "PROGRAM"`, `url = "http://HOST:PORT/mcp"` or `socket = "/run/DIRECTORY/NAME.sock"`
+      = help: add `command = "PROGRAM"`, `url = "https://HOST/mcp"` or `socket = "/run/DIRECTORY/NAME.sock"`
     "#);
     insta::assert_snapshot!(bad("[provision.servers.\"a b\"]\ncommand = \"x\"\ndescription = \"does\"\n"), @r#"
     `a b` is not a server name: ` ` is not a letter, digit, `-` or `_`

@@ -97,7 +97,7 @@ fn every_configuration_of_the_documentation_is_valid() {
 }
 
 /// Values of every type, bounds of ranges, and words of the schema.
-const VALUES: [&str; 36] = [
+const VALUES: [&str; 44] = [
     "\"lazy\"",
     "\"eager\"",
     "0",
@@ -134,13 +134,26 @@ const VALUES: [&str; 36] = [
     "[5]",
     "{}",
     "{ a = 5 }",
+    "\"none\"",
+    "\"env:\"",
+    "\"https://h/oauth/callback\"",
+    "[\"X-Project\"]",
+    "{ client_id = \"a\", client_secret = \"env:A\", scopes = [\"r\"] }",
+    "{ client_secret = \"env:A\" }",
+    "{ client_id = \"a\", client_metadata_url = \"https://h/x\" }",
+    "{ grant = \"client_credentials\" }",
 ];
 
 /// Returns a file with this key and only what the key requires.
 fn saying(key: &str, value: &str) -> String {
     let server = match key {
         _ if key.ends_with(".command") || key.ends_with(".url") || key.ends_with(".socket") => "",
-        _ if key.ends_with(".headers") => "url = \"http://h/\"\n",
+        _ if key.ends_with(".tls.certificate") => "url = \"https://h/\"\ntls.key = \"/k\"\n",
+        _ if key.ends_with(".tls.key") => "url = \"https://h/\"\ntls.certificate = \"/c\"\n",
+        _ if key.contains(".tls.") => "url = \"https://h/\"\n",
+        _ if key.ends_with("headers") || key.ends_with(".auth") || key.ends_with(".proxy") => {
+            "url = \"http://h/\"\n"
+        }
         _ if key.ends_with(".unit") => "socket = \"/run/x.sock\"\n",
         _ if key.ends_with(".max_connections") => "command = \"x\"\nsharing = \"session\"\n",
         _ => "command = \"x\"\n",

@@ -201,6 +201,7 @@ fn a_diagnostic_never_shows_the_value_of_a_secret() {
         ("METAMCP_SERVERS_MY_GIT_ENV", "{ TOKEN = \"hunter2\" "),
         ("METAMCP_LISTEN_SESSION_KEY", "hunter2"),
         ("METAMCP_SEARCH_EMBEDDING_API_KEY", "hunter2"),
+        ("METAMCP_SERVICE_PROXY", "https://ada:hunter2@proxy"),
     ] {
         let sources = sources(SERVER, &[(name, value)], &[]);
         assert!(!format!("{sources:?}").contains("hunter2"));
@@ -230,4 +231,15 @@ fn each_effective_setting_is_listed_with_its_source() {
     assert_eq!(entry("listen.control_group"), "- not set");
     assert_eq!(entry("provision.registry.ttl"), "- not set");
     assert!(!format!("{:?}", loaded.configured).contains("hunter2"));
+
+    let file = "[service]\nproxy = \"http://ada:hunter2@proxy:3128\"\n[servers.up]\nurl = \"https://h/?k=hunter2\"\nauth = { client_id = \"a\", client_secret = \"env:S\" }\n";
+    let loaded = good(&sources(file, &[], &[]));
+    let entries = effective::entries(&loaded.config, &loaded.configured);
+    let shown = |key: &str| {
+        let found = entries.iter().find(|entry| entry.path.join(".") == key).expect(key);
+        found.value.as_ref().map_or("-".to_owned(), ToString::to_string)
+    };
+    assert_eq!(shown("service.proxy"), "\"http://***@proxy:3128\"");
+    assert_eq!(shown("servers.up.url"), "\"https://h/?***\"");
+    assert_eq!(shown("servers.up.auth.client_secret"), "\"env:S\"");
 }

@@ -154,7 +154,7 @@ mod tests {
 
     fn version(url: &str) -> ServerVersion {
         let url = url.parse().expect("a URL");
-        ServerVersion::of(&TransportConfig::Http { url, headers: Default::default() })
+        ServerVersion::of(&TransportConfig::Http(crate::config::HttpServerConfig::new(url)))
     }
 
     struct CacheAndStart(EraCache, Instant);

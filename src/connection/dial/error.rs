@@ -1,14 +1,15 @@
 //! The reasons why a server could not be connected, for clients and operators.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use hyper::StatusCode;
 
 use crate::{
     child::{LaunchError, StdioServerKind},
     config::{defaults, secret::SecretError},
-    connection::RequestFailure,
+    connection::{RequestFailure, RetryAfter},
     fault_class::Fault,
+    http_client::DialError,
     protocol::payloads::{ServerProfileError, method},
     server_name::ServerName,
 };
@@ -41,6 +42,14 @@ pub enum ConnectError {
         server: ServerName,
         /// The header.
         header: String,
+    },
+    /// The settings for connections to the server are not usable.
+    #[error("cannot connect to server `{server}`")]
+    Connector {
+        /// The server.
+        server: ServerName,
+        /// The reason.
+        source: DialError,
     },
     /// The server names a message address that is not its own.
     #[error(
@@ -91,6 +100,7 @@ impl ConnectError {
             Self::Secret { .. } => "SECRET_MISSING",
             Self::Launch { .. } => "SERVER_NOT_STARTED",
             Self::Header { .. } => "HEADER_INVALID",
+            Self::Connector { source, .. } => source.code(),
             Self::Endpoint { .. } => "ENDPOINT_FOREIGN",
             Self::Handshake { source, .. } => source.code(),
             Self::Refused { .. } => "HANDSHAKE_REFUSED",
@@ -106,6 +116,7 @@ impl ConnectError {
             Self::Header { .. } => {
                 "Remove line breaks and other control characters from the value."
             }
+            Self::Connector { source, .. } => source.hint(),
             Self::Endpoint { .. } => {
                 "Set `url` to the address that clients use: metamcp sends credentials to no other origin."
             }
@@ -125,6 +136,9 @@ impl ConnectError {
                 RequestFailure::HungUp { .. } => {
                     "Run its command in a shell: it must keep its pipes open and stay in the foreground."
                 }
+                RequestFailure::RetryAfter(_) => {
+                    "Try again after that time. With a longer `start_timeout`, metamcp waits itself."
+                }
                 RequestFailure::Timeout(_) => {
                     "Check that the server speaks MCP, or give it more time to start with `start_timeout`."
                 }
@@ -139,8 +153,8 @@ impl ConnectError {
 
     /// Returns the error for an upstream that has accepted no connection so far.
     pub(super) fn upstream_unreachable(server: &ServerName) -> Self {
-        let after = defaults::CONNECT_NOTICED_AFTER.as_millis();
-        let source = RequestFailure::Connect(format!("no connection within {after} ms").into());
+        let pending = DialError::Pending(defaults::CONNECT_NOTICED_AFTER);
+        let source = RequestFailure::Connect(Arc::new(pending));
         Self::Handshake { server: server.clone(), request: method::INITIALIZE, source }
     }
 
@@ -152,9 +166,15 @@ impl ConnectError {
             Self::Refused { .. } => Fault::Protocol,
             Self::Secret { .. }
             | Self::Header { .. }
+            | Self::Connector { .. }
             | Self::Endpoint { .. }
             | Self::Profile { .. } => Fault::Other,
         }
+    }
+
+    /// Returns whether the server requires a login.
+    pub fn is_login_required(&self) -> bool {
+        matches!(self, Self::Handshake { source, .. } if source.is_login_required())
     }
 
     /// Returns whether the server used all its time and did not answer.
@@ -169,6 +189,14 @@ impl ConnectError {
             Self::Launch { source, .. } => source.is_transient(),
             Self::Handshake { source, .. } => !self.is_timeout() && source.fault().counts(),
             _ => false,
+        }
+    }
+
+    /// Returns the wait that the server asks for, if that is the reason.
+    pub fn retry_after(&self) -> Option<RetryAfter> {
+        match self {
+            Self::Handshake { source: RequestFailure::RetryAfter(asked), .. } => Some(*asked),
+            _ => None,
         }
     }
 
@@ -189,7 +217,8 @@ impl ConnectError {
             Self::Launch { source, .. } => source.is_outage(),
             Self::Handshake { source, .. } => match source {
                 // A proxy that accepts before its server is ready closes the connection.
-                RequestFailure::Connect(_) | RequestFailure::BrokenOff(_) => true,
+                RequestFailure::BrokenOff(_) => true,
+                RequestFailure::Connect(error) => !error.is_lasting(),
                 RequestFailure::Status(status, _) => {
                     matches!(*status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE)
                 }
@@ -278,7 +307,11 @@ mod tests {
             (refused, Fault::Protocol, false),
             (status(401), Fault::Auth, false),
             (status(503), Fault::Http, true),
-            (handshake(RequestFailure::Connect("refused".into())), Fault::Offline, true),
+            (
+                handshake(RequestFailure::Connect(Arc::new(DialError::Pending(Duration::ZERO)))),
+                Fault::Offline,
+                true,
+            ),
             (handshake(RequestFailure::Timeout(Duration::ZERO)), Fault::Offline, false),
             (handshake(RequestFailure::Closed), Fault::Cancelled, false),
         ] {

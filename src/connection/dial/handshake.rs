@@ -93,7 +93,7 @@ impl Handshake<'_> {
     /// Sends the probe, and `initialize` too if `silence` passes without an answer.
     async fn probe(&self, silence: Duration) -> Result<EraFinding, HandshakeFailure> {
         let mut discovering = pin!(self.discover());
-        let answer = match time::timeout(silence, discovering.as_mut()).await {
+        let answer = match self.connection.within_silence(silence, discovering.as_mut()).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(failure)) if is_no_answer(&failure) => return self.fall_back().await,
             Ok(Err(failure)) => {

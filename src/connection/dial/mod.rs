@@ -22,23 +22,31 @@ use super::{
 use crate::{
     backoff::Backoff,
     child::{ChildProgram, HostLauncher, LaunchSite, Launcher, UnitServer},
-    config::{EraChoice, LifecycleConfig, SecretValue, ServerConfig, TransportConfig, defaults},
+    config::{
+        EraChoice, LifecycleConfig, SecretValue, ServerConfig, ServerConfigs, TransportConfig,
+        defaults,
+    },
     error_report::chain,
+    oauth::LoginService,
     redact::Redactor,
     server_name::ServerName,
 };
 
+mod connector_cache;
 mod era_cache;
 mod error;
 mod handshake;
+mod reconnect_window;
 mod server_version;
 #[cfg(test)]
 mod tests;
 
+use connector_cache::ConnectorCache;
 use era_cache::{EraCache, EraFinding, LegacyEvidence, OpeningOrder};
 pub use error::ConnectError;
 use handshake::HandshakeFailure;
 pub(super) use handshake::discovery;
+pub use reconnect_window::ReconnectWindow;
 use server_version::ServerVersion;
 
 /// The parts that every attempt to connect needs.
@@ -49,8 +57,11 @@ pub struct Dialer {
     tasks: TaskTracker,
     announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
+    /// The logins at servers over HTTP.
+    logins: Option<Arc<LoginService>>,
     /// The era of each server, if it is known.
     eras: Arc<Mutex<EraCache>>,
+    connectors: Arc<ConnectorCache>,
 }
 
 impl Dialer {
@@ -61,15 +72,40 @@ impl Dialer {
         tasks: TaskTracker,
         announcements: mpsc::Sender<Announcement>,
     ) -> Self {
-        let (n_connected, eras) = (Arc::default(), Arc::default());
+        let (n_connected, eras, connectors) = (Arc::default(), Arc::default(), Arc::default());
         let launcher = Arc::new(HostLauncher);
-        Self { credentials, launcher, tasks, announcements, n_connected, eras }
+        Self {
+            credentials,
+            launcher,
+            tasks,
+            announcements,
+            n_connected,
+            logins: None,
+            eras,
+            connectors,
+        }
     }
 
     /// Returns the dialer with `launcher` for stdio servers, instead of this host.
     #[must_use]
     pub fn with_launcher(self, launcher: Arc<dyn Launcher>) -> Self {
         Self { launcher, ..self }
+    }
+
+    /// Returns the dialer that authorizes itself with the tokens of `logins`.
+    #[must_use]
+    pub fn with_logins(self, logins: Arc<LoginService>) -> Self {
+        Self { logins: Some(logins), ..self }
+    }
+
+    /// Returns the logins at servers, if there are any.
+    pub fn logins(&self) -> Option<&Arc<LoginService>> {
+        self.logins.as_ref()
+    }
+
+    /// Reads the certificates for `servers` again, for new connections.
+    pub fn reload_certificates(&self, servers: &ServerConfigs) {
+        self.connectors.reload(servers);
     }
 
     /// Returns the tracker that owns the tasks of every connection.
@@ -143,7 +179,7 @@ impl Dialer {
     /// Records that `server` was of the legacy era in an earlier run of metamcp. This is used only
     /// for an upstream over HTTP: a program may have been replaced meanwhile, and is probed.
     pub fn remember_legacy(&self, server: &ServerName, declared: &ServerConfig) {
-        if matches!(declared.transport, TransportConfig::Http { .. }) {
+        if matches!(declared.transport, TransportConfig::Http(_)) {
             let version = ServerVersion::of(&declared.transport);
             let finding = EraFinding::Legacy(LegacyEvidence::CostlyProbe);
             self.eras().connected(server, version, finding, Instant::now());
@@ -169,26 +205,6 @@ impl Dialer {
             }
         };
         values.iter().map(resolve).collect()
-    }
-}
-
-/// The time until which an absent server is tried again.
-#[derive(Clone, Copy)]
-pub struct ReconnectWindow<'a> {
-    /// The end of the window.
-    pub ends: Instant,
-    /// `true` if the server was connected before: a unit without its socket is being changed then,
-    /// as by a switch of the system configuration, rather than never set up.
-    pub was_connected: bool,
-    /// Called after each failed attempt that is followed by another one, and for an upstream that
-    /// accepts no connections.
-    pub on_absence: &'a (dyn Fn(&ConnectError) + Send + Sync),
-}
-
-impl ReconnectWindow<'_> {
-    /// Returns the window for a single attempt.
-    pub fn none() -> Self {
-        Self { ends: Instant::now(), was_connected: false, on_absence: &|_| {} }
     }
 }
 
@@ -268,12 +284,18 @@ impl DialTarget<'_> {
                 let unit = UnitServer { socket: socket.clone(), name: unit.as_str().into() };
                 self.launch(LaunchSite::Unit(unit), Redactor::default(), opening).await
             }
-            TransportConfig::Http { url, headers } => {
-                let values = self.dialer.resolve(self.server, headers)?;
-                let upstream = http::HttpUpstream::new(url.clone(), &values).map_err(|header| {
-                    ConnectError::Header { server: self.server.clone(), header }
-                })?;
-                self.open_upstream(upstream, Redactor::of(headers, &values), opening).await
+            TransportConfig::Http(http) => {
+                let values = self.dialer.resolve(self.server, &http.headers)?;
+                let Dialer { connectors, credentials, .. } = self.dialer;
+                let connector = connectors.connector(self.server, http, credentials.as_deref())?;
+                let upstream =
+                    http::HttpUpstream::new(http.url.clone(), connector, &values).map_err(
+                        |header| ConnectError::Header { server: self.server.clone(), header },
+                    )?;
+                let logins = self.dialer.logins.as_ref();
+                let authorizer = logins.and_then(|logins| logins.authorizer(self.server));
+                let upstream = upstream.authorized(authorizer);
+                self.open_upstream(upstream, Redactor::of(&http.headers, &values), opening).await
             }
         }
     }
@@ -311,7 +333,7 @@ impl DialTarget<'_> {
         };
         let opened = opened.map_err(|http::ForeignEndpoint(endpoint)| ConnectError::Endpoint {
             server: self.server.clone(),
-            endpoint: Redactor::default().quote(&endpoint),
+            endpoint: secrets.quote(&upstream.without_tokens(&endpoint)),
         })?;
         let Some(opened) = opened else { return Err(error.into()) };
         let link = http::HttpLink::new(opened.upstream, Some(opened.stream), tasks.clone());

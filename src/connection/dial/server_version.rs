@@ -17,7 +17,7 @@ impl ServerVersion {
     pub(super) fn of(transport: &TransportConfig) -> Self {
         let changed = match transport {
             TransportConfig::Stdio { command, .. } => changed(command),
-            TransportConfig::Unit { .. } | TransportConfig::Http { .. } => None,
+            TransportConfig::Unit { .. } | TransportConfig::Http(_) => None,
         };
         Self { transport: transport.clone(), changed }
     }

@@ -4,24 +4,26 @@ use std::{
     borrow::Cow,
     collections::BTreeMap,
     sync::{Arc, OnceLock},
+    time::SystemTime,
 };
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode, Uri,
-    header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION},
 };
 
-use super::{
-    super::{Connection, RequestFailure},
-    http_pool::{HttpPool, ResponseBody},
-};
+use super::super::{Connection, ForwardedHeaders, RequestFailure, RetryAfter};
 use crate::{
     capacity_holder::Account,
     config::defaults,
     error_report::chain,
     http_body::{self, BodyReadError, MemoryPressurePolicy, OutgoingBody},
+    http_client::{
+        Connector, HttpPool, HttpSendError, Origin, ResponseBody, is_redirect, redirect_target,
+    },
+    oauth::Authorizer,
     protocol::{
         ByteChunks,
         payloads::{SESSION_HEADER, ServerProfile, VERSION_HEADER},
@@ -35,6 +37,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const HTML: HeaderValue = HeaderValue::from_static("text/html");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// The length of the part of an upstream's error page that is read, in bytes.
@@ -54,18 +57,22 @@ pub(in super::super) struct HttpUpstream {
     session: OnceLock<HeaderValue>,
     /// A session that was created for a request that needs none.
     pub(super) abandoned_session: OnceLock<HeaderValue>,
+    /// The tokens for the upstream, if it may require a login.
+    authorizer: Option<Arc<Authorizer>>,
 }
 
 impl HttpUpstream {
-    /// Returns the upstream at `url`; nothing is sent yet.
+    /// Returns the upstream at `url`, to which `connector` connects; nothing is sent yet.
     ///
     /// # Errors
     ///
     /// The name of a header that cannot be sent.
     pub(in super::super) fn new(
         url: Uri,
+        connector: Arc<Connector>,
         configured: &BTreeMap<String, String>,
     ) -> Result<Self, String> {
+        let origin = Origin::of(&url).ok_or_else(|| HOST.to_string())?;
         let mut base_headers = HeaderMap::new();
         for (name, value) in configured {
             let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
@@ -76,18 +83,30 @@ impl HttpUpstream {
         base_headers.insert(ACCEPT, BOTH);
         base_headers.insert(CONTENT_TYPE, JSON);
         // Set once here, or the client computes it for every request.
-        if let Some(host) = host(&url) {
+        if let Some(host) = origin.host_header() {
             base_headers.insert(HOST, host);
         }
         Ok(Self {
-            pool: HttpPool::new(),
+            pool: HttpPool::new(connector, origin),
             target: target(&url),
             url,
             base_headers,
             session_headers: OnceLock::new(),
             session: OnceLock::new(),
             abandoned_session: OnceLock::new(),
+            authorizer: None,
         })
+    }
+
+    /// Returns the upstream with the tokens of `authorizer` in each request.
+    pub(in super::super) fn authorized(self, authorizer: Option<Arc<Authorizer>>) -> Self {
+        Self { authorizer, ..self }
+    }
+
+    /// Returns text of the upstream without the tokens that it was sent.
+    pub(in super::super) fn without_tokens<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let redact = |authorizer: &Arc<Authorizer>| authorizer.redact(text).into();
+        self.authorizer.as_ref().map_or(Cow::Borrowed(text), redact)
     }
 
     /// Returns the same upstream with another address for messages.
@@ -120,19 +139,26 @@ impl HttpUpstream {
         let _set_before = self.session_headers.set(headers);
     }
 
-    /// Posts a message.
+    /// Posts a message, with the headers of a client that are `forwarded`.
     pub(super) async fn post(
         &self,
-        frame: ByteChunks,
+        frame: &ByteChunks,
+        forwarded: Option<&ForwardedHeaders>,
     ) -> Result<Response<ResponseBody>, RequestFailure> {
-        self.send(Method::POST, self.headers(), frame).await
+        let mut headers = self.headers();
+        if let Some(forwarded) = forwarded {
+            forwarded.add_to(headers.to_mut());
+        }
+        let answer = self.send(Method::POST, headers, frame).await?;
+        self.check(&answer).map(|()| answer)
     }
 
     /// Posts a request of the modern era, with the headers that repeat parts of it.
     pub(super) async fn post_modern(
         &self,
-        frame: ByteChunks,
+        frame: &ByteChunks,
         repeated: &[(String, String)],
+        forwarded: Option<&ForwardedHeaders>,
     ) -> Result<Response<ResponseBody>, RequestFailure> {
         let mut headers = self.base_headers.clone();
         headers.insert(VERSION, HeaderValue::from_static(version::MODERN));
@@ -144,7 +170,11 @@ impl HttpUpstream {
                 headers.insert(name, value);
             }
         }
-        self.send(Method::POST, Cow::Owned(headers), frame).await
+        if let Some(forwarded) = forwarded {
+            forwarded.add_to(&mut headers);
+        }
+        let answer = self.send(Method::POST, Cow::Owned(headers), frame).await?;
+        self.check(&answer).map(|()| answer)
     }
 
     /// Stores the session that is named in an answer to a request that needs none.
@@ -158,12 +188,12 @@ impl HttpUpstream {
     pub(super) async fn delete_session(&self, session: HeaderValue) -> Result<(), RequestFailure> {
         let mut headers = self.base_headers.clone();
         headers.insert(SESSION, session);
-        self.send(Method::DELETE, Cow::Owned(headers), Bytes::new().into()).await.map(drop)
+        self.send(Method::DELETE, Cow::Owned(headers), &Bytes::new().into()).await.map(drop)
     }
 
     /// Posts a message that has no answer, and waits until it was taken.
     pub(in super::super) async fn notify(&self, frame: Bytes) -> Result<(), RequestFailure> {
-        let answer = self.post(frame.into()).await?;
+        let answer = self.post(&frame.into(), None).await?;
         let status = answer.status();
         finish(answer.into_body()).await;
         match status.is_success() {
@@ -172,10 +202,12 @@ impl HttpUpstream {
         }
     }
 
-    /// Requests an event stream, after the event `last_id` if that is not empty.
+    /// Requests an event stream, after the event `last_id` if that is not empty. The headers of a
+    /// client are `forwarded` if the stream answers its request.
     pub(super) async fn listen(
         &self,
         last_id: &[u8],
+        forwarded: Option<&ForwardedHeaders>,
     ) -> Result<Response<ResponseBody>, RequestFailure> {
         let mut headers = self.headers().into_owned();
         headers.insert(ACCEPT, EVENTS);
@@ -185,12 +217,15 @@ impl HttpUpstream {
         {
             headers.insert(LAST_EVENT_ID, last_id);
         }
-        self.send(Method::GET, Cow::Owned(headers), Bytes::new().into()).await
+        if let Some(forwarded) = forwarded {
+            forwarded.add_to(&mut headers);
+        }
+        self.send(Method::GET, Cow::Owned(headers), &Bytes::new().into()).await
     }
 
     /// Ends the session.
     pub(super) async fn delete(&self) -> Result<(), RequestFailure> {
-        self.send(Method::DELETE, self.headers(), Bytes::new().into()).await.map(drop)
+        self.send(Method::DELETE, self.headers(), &Bytes::new().into()).await.map(drop)
     }
 
     fn headers(&self) -> Cow<'_, HeaderMap> {
@@ -204,20 +239,56 @@ impl HttpUpstream {
         Cow::Owned(headers)
     }
 
+    /// Refuses an answer that no MCP server gives: a redirect, or the page of a portal.
+    fn check(&self, answer: &Response<ResponseBody>) -> Result<(), RequestFailure> {
+        if is_redirect(answer.status()) {
+            let target = redirect_target(&self.url, answer.headers().get(LOCATION));
+            let origin = target.as_ref().and_then(Origin::of);
+            let origin =
+                origin.map_or_else(|| "no address".to_owned(), |origin| origin.to_string());
+            return Err(RequestFailure::Redirected(answer.status(), origin.into()));
+        }
+        if answer.status().is_success() && is_of_type(answer, &HTML) {
+            return Err(RequestFailure::WebPage(answer.status()));
+        }
+        Ok(())
+    }
+
+    /// Sends a request: all requests to the upstream go through here.
     async fn send(
         &self,
         method: Method,
         headers: Cow<'_, HeaderMap>,
-        body: ByteChunks,
+        body: &ByteChunks,
     ) -> Result<Response<ResponseBody>, RequestFailure> {
-        let request = || {
+        match &self.authorizer {
+            None => Ok(self.attempt(&method, &headers, body, None).await?),
+            // Boxed: few upstreams require a login.
+            Some(authorizer) => {
+                Box::pin(self.send_authorized(authorizer, &method, &headers, body)).await
+            }
+        }
+    }
+
+    /// Returns the future of the pool itself: one more around it would cost each poll.
+    pub(super) fn attempt<'a>(
+        &'a self,
+        method: &'a Method,
+        headers: &'a HeaderMap,
+        body: &'a ByteChunks,
+        bearer: Option<&'a HeaderValue>,
+    ) -> impl Future<Output = Result<Response<ResponseBody>, HttpSendError>> + 'a {
+        let request = move || {
             let mut request = Request::new(OutgoingBody::from(body.clone()));
             *request.method_mut() = method.clone();
             *request.uri_mut() = self.target.clone();
-            *request.headers_mut() = HeaderMap::clone(&headers);
+            *request.headers_mut() = headers.clone();
+            if let Some(bearer) = bearer {
+                request.headers_mut().insert(AUTHORIZATION, bearer.clone());
+            }
             request
         };
-        self.pool.send(&self.url, request).await
+        self.pool.send(request)
     }
 }
 
@@ -226,20 +297,20 @@ fn target(url: &Uri) -> Uri {
     url.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-fn host(url: &Uri) -> Option<HeaderValue> {
-    let host = url.host()?;
-    let host = match url.port_u16() {
-        Some(port) if port != 80 => format!("{host}:{port}"),
-        _ => host.to_owned(),
-    };
-    HeaderValue::try_from(host).ok()
+/// Returns the wait that an answer asks for, if it does.
+pub(super) fn retry_after(answer: &Response<ResponseBody>) -> Option<RetryAfter> {
+    RetryAfter::read(answer.status(), answer.headers(), SystemTime::now)
 }
 
 /// Returns whether an answer is an event stream.
 pub(super) fn is_event_stream(answer: &Response<ResponseBody>) -> bool {
+    answer.status().is_success() && is_of_type(answer, &EVENTS)
+}
+
+fn is_of_type(answer: &Response<ResponseBody>, wanted: &HeaderValue) -> bool {
     let kind = answer.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
-    answer.status().is_success() && kind.trim_ascii().eq_ignore_ascii_case(EVENTS.as_bytes())
+    kind.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes())
 }
 
 /// Reads a body that is not a stream, and counts it for `account`. Without memory for it, the

@@ -12,10 +12,13 @@ use tokio::time;
 use super::{
     Connection, RequestFailure,
     endpoint::{HttpUpstream, is_event_stream},
-    http_pool::ResponseBody,
     stream::{MeteredEvents, read_shared},
 };
-use crate::{config::defaults, protocol::sse::SseItem};
+use crate::{
+    config::defaults,
+    http_client::{Origin, ResponseBody, resolve_reference},
+    protocol::sse::SseItem,
+};
 
 /// An upstream that has named its message address.
 pub(in super::super) struct LegacySseEndpoint {
@@ -44,7 +47,7 @@ pub(in super::super) async fn open(
     upstream: &HttpUpstream,
 ) -> Result<Option<LegacySseEndpoint>, ForeignEndpoint> {
     let opening = async {
-        let answer = upstream.listen(b"").await.ok().filter(is_event_stream)?;
+        let answer = upstream.listen(b"", None).await.ok().filter(is_event_stream)?;
         let (mut body, mut events) = (answer.into_body(), MeteredEvents::new(None, 0));
         loop {
             events.parser.push(body.frame().await?.ok()?.into_data().unwrap_or_default());
@@ -78,37 +81,8 @@ impl LegacySseStream {
 }
 
 /// Resolves the reference `named` against `base`; `None` if the result is of another origin.
-///
-/// Source: RFC 3986, section 5.2, limited to the forms that servers use.
 fn resolve(base: &Uri, named: &str) -> Option<Uri> {
-    let (scheme, authority) = (base.scheme_str()?, base.authority()?);
-    let path = base.path();
-    let absolute = if has_scheme(named) {
-        named.to_owned()
-    } else if named.starts_with("//") {
-        format!("{scheme}:{named}")
-    } else if named.starts_with('/') {
-        format!("{scheme}://{authority}{named}")
-    } else if named.starts_with('?') {
-        format!("{scheme}://{authority}{path}{named}")
-    } else {
-        let directory = &path[..=path.rfind('/')?];
-        format!("{scheme}://{authority}{directory}{}", named.trim_start_matches("./"))
-    };
-    // The fragment after a `#` is not sent to the server.
-    let url: Uri = absolute.split('#').next()?.parse().ok()?;
-    let origin = |url: &Uri| {
-        let host = url.host()?.to_ascii_lowercase();
-        Some((url.scheme_str()?.to_owned(), host, url.port_u16().unwrap_or(80)))
-    };
-    (!named.is_empty() && origin(&url)? == origin(base)?).then_some(url)
-}
-
-/// Returns whether a reference begins with a scheme.
-fn has_scheme(named: &str) -> bool {
-    let Some((scheme, _)) = named.split_once(':') else { return false };
-    scheme.starts_with(|found: char| found.is_ascii_alphabetic())
-        && scheme.chars().all(|found| found.is_ascii_alphanumeric() || "+-.".contains(found))
+    resolve_reference(base, named).filter(|url| Origin::of(url) == Origin::of(base))
 }
 
 #[cfg(test)]
@@ -154,10 +128,15 @@ mod tests {
     }
 
     #[test]
-    fn the_default_port_is_80() {
-        let base = "http://host/sse".parse().expect("a URL");
-        let url = resolve(&base, "http://host:80/m").expect("the same origin");
-        assert_eq!(url, "http://host:80/m");
-        assert_eq!(resolve(&base, "http://host:8080/m"), None);
+    fn the_default_port_is_that_of_the_scheme() {
+        for (base, same, other) in [
+            ("http://host/sse", "http://host:80/m", "http://host:8080/m"),
+            ("https://host/sse", "https://host:443/m", "https://host:80/m"),
+            ("https://host/sse", "https://HOST/m", "http://host/m"),
+        ] {
+            let base = base.parse().expect("a URL");
+            assert_eq!(resolve(&base, same).expect("the same origin"), same);
+            assert_eq!(resolve(&base, other), None, "{other}");
+        }
     }
 }

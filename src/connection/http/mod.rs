@@ -9,7 +9,7 @@
 //! upstream sees a single client. An upstream of the modern era has no sessions: each request is
 //! independent ([`modern`]).
 
-use std::{convert::Infallible, future::pending, sync::Arc};
+use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -20,30 +20,31 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::{Connection, Inbox, RequestFailure};
+use super::{Connection, ForwardedHeaders, Inbox, RequestFailure};
 use crate::{
     compute_pool::read_in_place,
     config::defaults,
+    http_client::ResponseBody,
     protocol::{
         ByteChunks, Message, MessageKind, ParseError, client_meta, jsonrpc::MessagePart,
         payloads::method,
     },
 };
 
+mod authorized_request;
 mod endpoint;
-mod http_pool;
 mod legacy_sse;
 mod modern;
 mod notice_stream;
 mod parameter_headers;
-
 mod stream;
+mod wait_as_asked;
 
 pub(super) use endpoint::HttpUpstream;
-use http_pool::ResponseBody;
 pub(super) use legacy_sse::{ForeignEndpoint, open};
 pub(super) use parameter_headers::ParameterHeaders;
 pub(super) use stream::ReopenAttempts;
+use wait_as_asked::{LatestWait, RequestWaits};
 
 /// The sending end of a link.
 #[derive(Debug)]
@@ -55,6 +56,7 @@ pub(super) struct HttpLink {
     /// Cancellations, and answers to the server's own requests.
     side_messages: mpsc::Sender<Bytes>,
     tasks: TaskTracker,
+    latest_wait: LatestWait,
 }
 
 /// A request on its way to the upstream.
@@ -65,6 +67,12 @@ pub(super) struct OutgoingPost {
     pub(super) request: Message,
     /// The request as it is sent.
     pub(super) frame: ByteChunks,
+    /// The headers of the client that the upstream gets.
+    pub(super) forwarded: Option<Arc<ForwardedHeaders>>,
+    /// The longest time that the upstream may stay silent.
+    pub(super) silence: Duration,
+    /// The time at which the request ends at the latest.
+    pub(super) ends: Instant,
 }
 
 /// The receiving end of a link, for [`run`].
@@ -83,7 +91,8 @@ impl HttpLink {
     ) -> (Self, HttpReceivers) {
         let (sender, side_messages) = mpsc::channel(defaults::SIDE_MESSAGE_QUEUE);
         let is_legacy_sse = stream.is_some();
-        let link = Self { upstream, is_legacy_sse, side_messages: sender, tasks };
+        let latest_wait = LatestWait::default();
+        let link = Self { upstream, is_legacy_sse, side_messages: sender, tasks, latest_wait };
         (link, HttpReceivers { side_messages, stream })
     }
 
@@ -108,7 +117,7 @@ impl HttpLink {
             // Only requests of the modern era name their version. Boxed to save space for others.
             let exchanged = match client_meta::version_of(&post.request) {
                 Some(_) => Box::pin(link.exchange_modern(&connection, &post, &inbox)).await,
-                None => link.exchange(&connection, id, post.frame.clone(), &inbox).await,
+                None => link.exchange(&connection, &post, &inbox).await,
             };
             if let Err(failure) = exchanged {
                 // A lost subscription is opened again, and no client's request fails with it.
@@ -158,12 +167,21 @@ impl HttpLink {
     async fn exchange(
         &self,
         connection: &Arc<Connection>,
-        id: u64,
-        frame: ByteChunks,
+        post: &OutgoingPost,
         inbox: &Inbox,
     ) -> Result<(), RequestFailure> {
-        let (account, holds) = (connection.account_of(id), frame.len());
-        let answer = self.upstream.post(frame).await?;
+        let OutgoingPost { id, frame, forwarded, .. } = post;
+        let (id, account, holds) = (*id, connection.account_of(*id), frame.len());
+        let mut waits = RequestWaits::default();
+        let answer = loop {
+            let answer = self.upstream.post(frame, forwarded.as_deref()).await?;
+            let Some(asked) = endpoint::retry_after(&answer) else { break answer };
+            // Boxed, like all rare paths.
+            let refusal = (asked, answer.into_body());
+            if !Box::pin(self.wait_as_asked(connection, post, inbox, &mut waits, refusal)).await? {
+                return Ok(());
+            }
+        };
         let status = answer.status();
         if !self.is_legacy_sse {
             self.upstream.pin(&answer);
@@ -174,7 +192,8 @@ impl HttpLink {
         if endpoint::is_event_stream(&answer) {
             // Boxed: an answer that is not a stream need not reserve space.
             let events = stream::MeteredEvents::new(account, holds);
-            return Box::pin(self.follow(connection, id, answer.into_body(), inbox, events)).await;
+            return Box::pin(self.follow(connection, post, answer.into_body(), inbox, events))
+                .await;
         }
         let mut body = answer.into_body();
         let body = tokio::select! {

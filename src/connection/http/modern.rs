@@ -8,13 +8,14 @@ use tokio::time;
 
 use super::{
     Connection, HttpLink, Inbox, OutgoingPost, RequestFailure, endpoint,
-    http_pool::ResponseBody,
     stream::{self, MeteredEvents},
+    wait_as_asked::RequestWaits,
 };
 use crate::{
     compute_pool::read_in_place,
     config::defaults,
     connection::mux,
+    http_client::ResponseBody,
     protocol::{
         Era, Message, MessageKind, ParseError, RpcError,
         jsonrpc::MessagePart,
@@ -34,12 +35,20 @@ impl HttpLink {
         post: &OutgoingPost,
         inbox: &Inbox,
     ) -> Result<(), RequestFailure> {
-        let OutgoingPost { id, request, frame } = post;
+        let OutgoingPost { id, request, frame, forwarded, .. } = post;
+        let (forwarded, mut waits) = (forwarded.as_deref(), RequestWaits::default());
         let account = connection.account_of(*id);
         let mut may_learn = request.method() == Some(method::TOOLS_CALL);
         loop {
             let repeated = connection.parameter_headers.headers(request);
-            let answer = self.upstream.post_modern(frame.clone(), &repeated).await?;
+            let answer = self.upstream.post_modern(frame, &repeated, forwarded).await?;
+            if let Some(asked) = endpoint::retry_after(&answer) {
+                let refusal = (asked, answer.into_body());
+                if !self.wait_as_asked(connection, post, inbox, &mut waits, refusal).await? {
+                    return Ok(());
+                }
+                continue;
+            }
             if connection.profile().is_none() {
                 self.upstream.note_abandoned_session(&answer);
             }

@@ -67,7 +67,7 @@ impl HttpLink {
         events: &mut MeteredEvents,
         has_worked: bool,
     ) -> ListenOutcome {
-        let answer = match self.upstream.listen(events.parser.last_id()).await {
+        let answer = match self.upstream.listen(events.parser.last_id(), None).await {
             Ok(answer) => answer,
             Err(failure) => return Failed(failure.to_string().into()),
         };

@@ -6,12 +6,15 @@ use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use tokio::{task, time};
 
-use super::{Connection, HttpLink, Inbox, RequestFailure, endpoint, http_pool::ResponseBody};
+use super::{
+    Connection, ForwardedHeaders, HttpLink, Inbox, OutgoingPost, RequestFailure, endpoint,
+};
 use crate::{
     backoff::Backoff,
     capacity_holder::Account,
     config::defaults,
     error_report::chain,
+    http_client::ResponseBody,
     memory_budget::{MemoryExhausted, MemoryReservation},
     protocol::{
         ndjson::OversizedLine,
@@ -20,17 +23,18 @@ use crate::{
 };
 
 impl HttpLink {
-    /// Reads the stream that answers request `id` to its end. A stream that breaks off before the
+    /// Reads the stream that answers a request to its end. A stream that breaks off before the
     /// answer is resumed after its last event, if the upstream numbers its events. The request is
     /// never sent again.
     pub(super) async fn follow(
         &self,
         connection: &Arc<Connection>,
-        id: u64,
+        post: &OutgoingPost,
         mut body: ResponseBody,
         inbox: &Inbox,
         mut events: MeteredEvents,
     ) -> Result<(), RequestFailure> {
+        let (id, forwarded) = (post.id, post.forwarded.as_deref());
         let mut attempts = ReopenAttempts::new();
         loop {
             let reached = events.parser.last_id().to_vec();
@@ -46,7 +50,7 @@ impl HttpLink {
                 mcp_server = %server, id, reason = %why,
                 "the answer of server `{server}` to request {id} broke off: {why}"
             );
-            body = self.resume(&events.parser, &mut attempts, why).await?;
+            body = self.resume(forwarded, &events.parser, &mut attempts, why).await?;
             events.parser.restart();
             events.release_unused();
         }
@@ -59,6 +63,7 @@ impl HttpLink {
     /// [`RequestFailure::BrokenOff`] for any obstacle, as the request may have been executed.
     async fn resume(
         &self,
+        forwarded: Option<&ForwardedHeaders>,
         events: &SseDecoder,
         attempts: &mut ReopenAttempts,
         why: Arc<str>,
@@ -68,7 +73,7 @@ impl HttpLink {
         }
         while let Some(pause) = attempts.next(events.retry()) {
             time::sleep(pause).await;
-            match self.upstream.listen(events.last_id()).await {
+            match self.upstream.listen(events.last_id(), forwarded).await {
                 Ok(answer) if endpoint::is_event_stream(&answer) => return Ok(answer.into_body()),
                 Ok(answer) if is_transient(answer.status()) => {}
                 Ok(answer) => {

@@ -302,7 +302,8 @@ async fn open(
     let lost = |failure: RequestFailure| SubscribeFailure::Lost(failure.to_string().into());
     let opening = async {
         let (request, limits) = (listen(filter), ConnectionLimits::of_total(UNLIMITED));
-        let starting = connection.start(Holder::SERVICE, &request, RequestOrigin::Probe, limits);
+        let starting =
+            connection.start(Holder::SERVICE, &request, RequestOrigin::Probe, limits, None);
         let mut call = starting.await.map_err(lost)?;
         loop {
             match call.next().await.map_err(lost)? {
@@ -312,7 +313,7 @@ async fn open(
                     let honoured = SubscriptionFilter::read(message.message()).unwrap_or_default();
                     return Ok(AcknowledgedSubscription { call, honoured });
                 }
-                CallEvent::Message(_) | CallEvent::Deferred => {}
+                CallEvent::Message(_) | CallEvent::Deferred | CallEvent::RetryAfter(_) => {}
                 CallEvent::Answer(answer) => {
                     return Err(match answer.part(MessagePart::Error) {
                         Some(error) => SubscribeFailure::Refused(error.to_owned()),
@@ -354,7 +355,11 @@ impl AcknowledgedSubscription {
                     let notice = server_subscription::untagged(&notice);
                     connection.announce(SideMessage::Notification(notice));
                 }
-                Ok(CallEvent::Message(SideMessage::Question(_)) | CallEvent::Deferred) => {}
+                Ok(
+                    CallEvent::Message(SideMessage::Question(_))
+                    | CallEvent::Deferred
+                    | CallEvent::RetryAfter(_),
+                ) => {}
                 Ok(CallEvent::Answer(_)) => return "the server has ended it".into(),
                 Err(failure) => return failure.to_string().into(),
             }

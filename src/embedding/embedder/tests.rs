@@ -16,7 +16,7 @@ use tokio::time;
 
 use super::*;
 use crate::{
-    config::SecretValue,
+    config::SecretReference,
     error_report::chain,
     http_client::test_site::{RecordedRequest, TestSite, page},
 };
@@ -41,7 +41,8 @@ fn declared(site: &TestSite, model: &str) -> search::EmbeddingConfig {
 }
 
 fn embedder(site: &TestSite) -> Arc<Embedder> {
-    Embedder::with(&declared(site, "m"), None, None, timeouts()).expect("an embedder")
+    Embedder::with(&declared(site, "m"), None, None, &ProxyConfig::None, timeouts())
+        .expect("an embedder")
 }
 
 fn texts(all: impl IntoIterator<Item = impl ToString>) -> Vec<EmbeddingText> {
@@ -157,7 +158,14 @@ async fn a_learned_vector_is_cached_on_disk_for_the_same_endpoint_and_model() {
     let site = good().await;
     let cache = tempfile::tempdir().expect("a directory");
     let with = |model: &str| {
-        Embedder::with(&declared(&site, model), None, Some(cache.path()), timeouts()).expect("one")
+        Embedder::with(
+            &declared(&site, model),
+            None,
+            Some(cache.path()),
+            &ProxyConfig::None,
+            timeouts(),
+        )
+        .expect("one")
     };
     let wanted = texts(["a", "bb", "ccc"]);
     let first = with("m");
@@ -188,7 +196,14 @@ async fn a_model_with_another_dimension_replaces_the_cached_vectors() {
         TestSite::open(move |asked| ready(answer_of(&asked, now.load(Ordering::Relaxed)))).await;
     let cache = tempfile::tempdir().expect("a directory");
     let start = || {
-        Embedder::with(&declared(&site, "m"), None, Some(cache.path()), timeouts()).expect("one")
+        Embedder::with(
+            &declared(&site, "m"),
+            None,
+            Some(cache.path()),
+            &ProxyConfig::None,
+            timeouts(),
+        )
+        .expect("one")
     };
     let first = start();
     first.learn(texts(["a"]));
@@ -314,7 +329,8 @@ async fn a_search_does_without_a_late_vector_and_the_next_search_has_it() {
     })
     .await;
     let timeouts = EmbeddingTimeouts { query_timeout: Duration::from_millis(10), ..timeouts() };
-    let embedder = Embedder::with(&declared(&site, "m"), None, None, timeouts).expect("one");
+    let embedder = Embedder::with(&declared(&site, "m"), None, None, &ProxyConfig::None, timeouts)
+        .expect("one");
     assert_eq!(embedder.query("a").await, None);
 
     let mut answered = std::pin::pin!(embedder.shared.answers.notified());
@@ -330,7 +346,8 @@ async fn an_endpoint_that_is_always_late_is_not_asked_and_is_logged_once() {
     let (log, _guard) = Log::begin(tracing::Level::INFO);
     let site = TestSite::open(|_| pending()).await;
     let timeouts = EmbeddingTimeouts { query_timeout: Duration::from_millis(1), ..timeouts() };
-    let embedder = Embedder::with(&declared(&site, "m"), None, None, timeouts).expect("one");
+    let embedder = Embedder::with(&declared(&site, "m"), None, None, &ProxyConfig::None, timeouts)
+        .expect("one");
     for query in ["a", "b", "c"] {
         assert_eq!(embedder.query(query).await, None);
     }
@@ -359,14 +376,16 @@ async fn an_endpoint_that_fails_is_not_asked_until_the_breaker_probes_it() {
         ready(if is_down { page(503, "") } else { answer_of(&asked, 2) })
     })
     .await;
-    let cooling = Embedder::with(&declared(&site, "m"), None, None, timeouts()).expect("one");
+    let cooling = Embedder::with(&declared(&site, "m"), None, None, &ProxyConfig::None, timeouts())
+        .expect("one");
     for query in ["a", "b", "c", "d", "e"] {
         assert_eq!(cooling.query(query).await, None);
     }
     assert_eq!(n_asked.load(Ordering::Relaxed), 3, "no further request is sent");
 
     let timeouts = EmbeddingTimeouts { cooldown: Duration::ZERO, ..timeouts() };
-    let cooled = Embedder::with(&declared(&site, "m"), None, None, timeouts).expect("one");
+    let cooled = Embedder::with(&declared(&site, "m"), None, None, &ProxyConfig::None, timeouts)
+        .expect("one");
     for query in ["a", "b", "c"] {
         assert_eq!(cooled.query(query).await, None);
     }
@@ -384,11 +403,12 @@ async fn the_key_is_in_the_header_and_in_no_log() {
     let credentials = tempfile::tempdir().expect("a directory");
     std::fs::write(credentials.path().join("key"), format!("{KEY}\n")).expect("written");
     let declared = search::EmbeddingConfig {
-        api_key: Some(SecretValue::Credential("key".into())),
+        api_key: Some(SecretReference::credential("key")),
         ..declared(&site, "m")
     };
     let embedder =
-        Embedder::with(&declared, Some(credentials.path()), None, timeouts()).expect("one");
+        Embedder::with(&declared, Some(credentials.path()), None, &ProxyConfig::None, timeouts())
+            .expect("one");
     assert_eq!(embedder.query("a").await, None);
     let error = embedder.shared.ask(&texts(["a"])).await.expect_err("refused");
 
@@ -405,9 +425,9 @@ async fn without_a_key_no_header_is_sent_and_a_missing_key_is_an_error() {
     assert!(embedder(&site).query("a").await.is_some());
     assert!(!site.recorded()[0].headers.contains_key("authorization"));
 
-    let key = Some(SecretValue::Credential("key".into()));
+    let key = Some(SecretReference::credential("key"));
     let declared = search::EmbeddingConfig { api_key: key, ..declared(&site, "m") };
-    let error = Embedder::new(&declared, None, None).expect_err("no key");
+    let error = Embedder::new(&declared, None, None, &ProxyConfig::None).expect_err("no key");
     assert_eq!(
         chain(&error),
         "the key `search.embedding.api_key` cannot be found: `credential:key` needs $CREDENTIALS_DIRECTORY, which is not set"

@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    pin::pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -12,13 +13,17 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{
-    HeaderMap, Request, Response, Uri, body::Incoming, header, server::conn::http1,
-    service::service_fn,
+    HeaderMap, Request, Response, Uri, Version,
+    body::Incoming,
+    header,
+    server::conn::{http1, http2},
+    service::{Service, service_fn},
 };
 use hyper_util::rt::TokioIo;
+use tokio::sync::Notify;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -29,6 +34,7 @@ use crate::http_client::OwnedTasks;
 pub(crate) struct RecordedRequest {
     /// The method and target: `POST /path?query`.
     pub(crate) line: String,
+    pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
@@ -47,6 +53,38 @@ impl RecordedRequest {
 
 type Respond = dyn Fn(RecordedRequest) -> BoxFuture<'static, Response<Full<Bytes>>> + Send + Sync;
 
+/// The TLS settings of a site.
+#[derive(Clone)]
+pub(crate) struct SiteTls {
+    pub(crate) acceptor: TlsAcceptor,
+    /// The streams that it allows on one HTTP/2 connection.
+    pub(crate) streams_max: u32,
+}
+
+impl SiteTls {
+    async fn serve(self, state: Arc<State>, stream: TcpStream) {
+        let Ok(stream) = self.acceptor.accept(stream).await else { return };
+        if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+            return serve(state, stream).await;
+        }
+        let tasks = OwnedTasks::default();
+        let closing = Arc::clone(&state);
+        let mut serving = pin!(
+            http2::Builder::new(tasks.spawner())
+                .max_concurrent_streams(self.streams_max)
+                .serve_connection(TokioIo::new(stream), service(state))
+        );
+        tokio::select! {
+            _hung_up = serving.as_mut() => {}
+            () = closing.closing.notified() => {
+                // Says which requests it did not take.
+                serving.as_mut().graceful_shutdown();
+                let _hung_up = serving.await;
+            }
+        }
+    }
+}
+
 /// A web API on its own port.
 pub(crate) struct TestSite {
     port: u16,
@@ -58,6 +96,8 @@ pub(crate) struct TestSite {
 struct State {
     received: Mutex<Vec<RecordedRequest>>,
     n_connections: AtomicUsize,
+    /// Notified to close HTTP/2 connections.
+    closing: Notify,
     respond: Box<Respond>,
 }
 
@@ -72,9 +112,9 @@ impl TestSite {
         Self::open_with(None, respond).await
     }
 
-    /// Opens a site that speaks TLS if `tls` is given.
+    /// Opens a site that speaks TLS if `tls` is given, and then HTTP/2 if the handshake says so.
     pub(crate) async fn open_with<F>(
-        tls: Option<TlsAcceptor>,
+        tls: Option<SiteTls>,
         respond: impl Fn(RecordedRequest) -> F + Send + Sync + 'static,
     ) -> Self
     where
@@ -86,6 +126,7 @@ impl TestSite {
         let state = Arc::new(State {
             received: Mutex::default(),
             n_connections: AtomicUsize::new(0),
+            closing: Notify::new(),
             respond: Box::new(move |recorded| Box::pin(respond(recorded))),
         });
         let tasks = OwnedTasks::default();
@@ -97,11 +138,7 @@ impl TestSite {
                 let connection = async move {
                     match tls {
                         None => serve(state, stream).await,
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(stream).await {
-                                serve(state, stream).await;
-                            }
-                        }
+                        Some(tls) => tls.serve(state, stream).await,
                     }
                 };
                 hyper::rt::Executor::execute(&spawner, connection);
@@ -120,6 +157,11 @@ impl TestSite {
         self.state.received.lock().expect("no test panics with it").clone()
     }
 
+    /// Closes its HTTP/2 connections, as a restart of the site does.
+    pub(crate) fn close_connections(&self) {
+        self.state.closing.notify_waiters();
+    }
+
     /// Returns the number of connections so far.
     pub(crate) fn n_connections(&self) -> usize {
         self.state.n_connections.load(Ordering::Relaxed)
@@ -127,18 +169,30 @@ impl TestSite {
 }
 
 async fn serve(state: Arc<State>, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
-    let service = service_fn(|request: Request<Incoming>| {
+    let serving = http1::Builder::new().serve_connection(TokioIo::new(stream), service(state));
+    let _hung_up = serving.await;
+}
+
+fn service(
+    state: Arc<State>,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response<Full<Bytes>>,
+    Error = Infallible,
+    Future: Send + 'static,
+> {
+    service_fn(move |request: Request<Incoming>| {
         let state = Arc::clone(&state);
         async move {
             let (head, body) = request.into_parts();
             let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
             let line = format!("{} {}", head.method, head.uri);
-            let recorded = RecordedRequest { line, headers: head.headers, body };
+            let (headers, version) = (head.headers, head.version);
+            let recorded = RecordedRequest { line, version, headers, body };
             state.received.lock().expect("no test panics with it").push(recorded.clone());
-            Ok::<_, Infallible>((state.respond)(recorded).await)
+            Ok((state.respond)(recorded).await)
         }
-    });
-    let _hung_up = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+    })
 }
 
 /// Returns a response with a status and a JSON body.

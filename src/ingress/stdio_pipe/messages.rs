@@ -88,7 +88,7 @@ impl PipeService {
         }
         let (context, accepts) = (Arc::clone(&self.context), AcceptedForms::events_only());
         let replies =
-            message_dispatch::start_batch(context, &self.view, batch, &self.session, accepts);
+            message_dispatch::start_batch(context, &self.view, batch, &self.session, accepts, None);
         self.sources.push(MessageSource::Batch(Box::new(replies)).turn());
     }
 
@@ -151,6 +151,7 @@ impl PipeService {
             request,
             session,
             AcceptedForms::events_only(),
+            None,
         ));
         self.cancellers.push((reply.id().into(), reply.canceller()));
         self.running.push(reply);

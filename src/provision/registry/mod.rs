@@ -13,9 +13,9 @@ use std::{
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
-    config::{self, defaults},
+    config::{self, ProxyConfig, defaults},
     error_report::chain,
-    http_client::{WebClient, WebError, WebLimits},
+    http_client::{JsonClient, WebError, WebLimits},
 };
 
 mod registry_page;
@@ -31,7 +31,8 @@ use response_cache::{CachedQuery, RegistryCache};
 #[derive(Debug)]
 pub(super) struct RegistryClient {
     declared: config::RegistryConfig,
-    client: Result<WebClient, Arc<WebError>>,
+    client: Result<JsonClient, Arc<WebError>>,
+    proxy: ProxyConfig,
     since: Instant,
     known: Mutex<RegistryCache>,
     /// The permits for concurrent queries, shared by all requests.
@@ -76,21 +77,27 @@ impl RegistryError {
 }
 
 impl RegistryClient {
-    /// Returns a client of the declared registry. Sends nothing yet.
-    pub(super) fn new(declared: &config::RegistryConfig) -> Self {
+    /// Returns a client of the declared registry, which is asked through `proxy`. Sends nothing yet.
+    pub(super) fn new(declared: &config::RegistryConfig, proxy: &ProxyConfig) -> Self {
         let bounds = WebLimits {
             timeout: defaults::REGISTRY_TIMEOUT,
             body_bytes_max: defaults::REGISTRY_PAGE_BYTES_MAX,
         };
-        let client = WebClient::new(declared.url.clone(), None, bounds).map_err(Arc::new);
+        let client = JsonClient::new(declared.url.clone(), None, bounds, proxy);
+        let client = client.map_err(Arc::new);
         let (since, known) = (Instant::now(), Mutex::default());
         let reads = Semaphore::new(defaults::REGISTRY_WORDS_MAX);
-        Self { declared: declared.clone(), client, since, known, reads }
+        let (declared, proxy) = (declared.clone(), proxy.clone());
+        Self { declared, client, proxy, since, known, reads }
     }
 
-    /// Returns whether `declared` is the declaration of this registry.
-    pub(super) fn is_declared_as(&self, declared: &config::RegistryConfig) -> bool {
-        self.declared == *declared
+    /// Returns whether this registry is declared so, and asked through `proxy`.
+    pub(super) fn is_declared_as(
+        &self,
+        declared: &config::RegistryConfig,
+        proxy: &ProxyConfig,
+    ) -> bool {
+        (&self.declared, &self.proxy) == (declared, proxy)
     }
 
     /// Returns the entries that the registry has for some of `words`, each once. Cancel safe:

@@ -13,7 +13,7 @@ use super::*;
 use crate::http_client::test_site::{RecordedRequest, TestSite, page};
 
 fn registry(url: Uri, ttl: Duration) -> RegistryClient {
-    RegistryClient::new(&config::RegistryConfig { url, ttl })
+    RegistryClient::new(&config::RegistryConfig { url, ttl }, &ProxyConfig::None)
 }
 
 fn words(all: &[&str]) -> Vec<String> {

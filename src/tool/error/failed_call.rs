@@ -50,6 +50,9 @@ impl FailureKind {
                 SlotError::Closing(_) => Self::transient("server_closed"),
                 SlotError::SessionRequired(_) => Self::lasting(ExecutionFailed, "session_required"),
                 SlotError::SessionEnded(_) => Self::lasting(ExecutionFailed, "session_ended"),
+                SlotError::Dial { error, .. } if error.is_login_required() => {
+                    Self::lasting(ExecutionFailed, "login_required")
+                }
                 late if late.is_timeout() => Self::lasting(Timeout, "server_not_connected"),
                 SlotError::Dial { .. } => Self::transient("server_not_connected"),
             },
@@ -76,17 +79,25 @@ impl FailureKind {
             RequestFailure::ConnectTimeout(_) => Self::lasting(Timeout, "server_not_connected"),
             RequestFailure::Oversized(_) => Self::lasting(ExecutionFailed, "answer_too_large"),
             RequestFailure::AnswerTooDeep => Self::lasting(ExecutionFailed, "answer_too_deep"),
+            RequestFailure::HeadersTooLarge(_) => {
+                Self::lasting(ValidationInput, "headers_too_large")
+            }
             RequestFailure::TooDeep => Self::lasting(ValidationInput, "too_deep"),
             RequestFailure::Exited { .. } | RequestFailure::HungUp { .. } => {
                 Self::transient("server_exited")
             }
             RequestFailure::Closed | RequestFailure::Gone => Self::transient("server_closed"),
+            login if login.is_login_required() => Self::lasting(ExecutionFailed, "login_required"),
+            RequestFailure::Unauthorized(_) => Self::transient("token_unavailable"),
             RequestFailure::Connect(_) => Self::transient("server_not_connected"),
             RequestFailure::SessionLost(_) | RequestFailure::EraLost(_) => {
                 Self::transient("session_lost")
             }
             RequestFailure::Unresponsive => Self::transient("server_unresponsive"),
             RequestFailure::Status(..) => Self::transient("upstream_status"),
+            RequestFailure::Redirected(..) => Self::lasting(ExecutionFailed, "upstream_redirect"),
+            RequestFailure::WebPage(_) => Self::lasting(ExecutionFailed, "upstream_web_page"),
+            RequestFailure::RetryAfter(_) => Self::transient("upstream_busy"),
             RequestFailure::BrokenOff(_) => Self::transient("answer_broken_off"),
             RequestFailure::ClientTooSlow => Self::transient("client_too_slow"),
             RequestFailure::NoMemory(_) => Self::transient("memory_exhausted"),

@@ -9,7 +9,7 @@ use crate::{
     config::defaults,
     connection::{CallEvent, SideMessage},
     protocol::{
-        RpcError,
+        Message, RpcError,
         jsonrpc::MessagePart,
         payloads::method,
         rpc_error::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND},
@@ -46,6 +46,14 @@ pub async fn finish(
                 }
             }
             Ok(CallEvent::Message(SideMessage::Question(question))) => question.refuse(),
+            Ok(CallEvent::RetryAfter(asked)) => {
+                if let Some(lines) = lines {
+                    let text = format!("server `{}` {asked}", exchange.server());
+                    let params = json!({ "progressToken": 0, "progress": 0, "message": text });
+                    let notice = Message::notification(method::PROGRESS, Some(&params.to_string()));
+                    let _reader_gone = lines.send(exchange.restore(&notice).join()).await;
+                }
+            }
             Ok(CallEvent::Deferred) => {}
             Err(error) => return Err(to_rpc_error(&error)),
         }

@@ -150,3 +150,21 @@ async fn a_call_still_running_at_the_shutdown_timeout_gets_service_stopping() {
     assert_eq!(answer["error"]["data"]["code"], "SERVICE_STOPPING");
     assert!(daemon.wait_exit().success());
 }
+
+#[tokio::test]
+async fn a_reload_reconnects_the_servers_that_use_a_changed_proxy_of_the_service() {
+    let config = |proxy: &str| {
+        format!(
+            "[service]\nproxy = {proxy:?}\n[catalog]\nprime = false\n\
+             [servers.far]\nurl = \"http://192.0.2.1/mcp\"\n\
+             [servers.near]\nurl = \"http://127.0.0.1:1/mcp\"\n\
+             [servers.own]\nurl = \"http://192.0.2.2/mcp\"\nproxy = \"none\"\n"
+        )
+    };
+    let daemon = Daemon::with(config("none")).ready();
+    let mut operator = Operator::at(&daemon).await;
+
+    daemon.rewrite(&config("http://127.0.0.1:3128"));
+    let diff = operator.result("config/reload", json!({})).await;
+    assert_eq!(diff, json!({ "added": [], "removed": [], "changed": ["far"] }));
+}

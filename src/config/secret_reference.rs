@@ -1,4 +1,4 @@
-//! The location of the token that clients must send: `listen.token`.
+//! References to secrets: the location of a token or key.
 
 use std::{fmt, path::Path};
 
@@ -6,17 +6,26 @@ use serde::Deserialize;
 
 use super::{
     SecretValue,
-    refusal::Refusal,
+    refusal::{KEY, Refusal},
     secret::{REFERENCE_HELP, SecretError},
 };
 
-/// The location of the token. It is never in the file itself, which others may read.
+/// The pattern of a reference.
+pub(super) const PATTERN: &str = "^(credential:[^./][^/]*|env:[^=]+)$";
+
+/// The location of a secret, which is never in the file itself: others may read that.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct TokenLocation(SecretValue);
+pub struct SecretReference(SecretValue);
 
-impl TokenLocation {
-    /// Reads the token. References to credentials lead into the directory `credentials`.
+impl SecretReference {
+    /// Returns a reference to the credential `name`.
+    #[cfg(test)]
+    pub(crate) fn credential(name: &str) -> Self {
+        Self(SecretValue::Credential(name.to_owned()))
+    }
+
+    /// Reads the secret. References to credentials lead into the directory `credentials`.
     ///
     /// # Errors
     ///
@@ -25,31 +34,31 @@ impl TokenLocation {
         self.0.resolve(credentials)
     }
 
-    /// Returns whether the token is in the variable `name`.
+    /// Returns whether the secret is in the variable `name`.
     pub(super) fn is_variable(&self, name: &str) -> bool {
         matches!(&self.0, SecretValue::Env(variable) if variable == name)
     }
 }
 
-impl fmt::Display for TokenLocation {
+impl fmt::Display for SecretReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A reference prints as written; no literal is read.
         write!(f, "{:?}", self.0)
     }
 }
 
-impl TryFrom<String> for TokenLocation {
+impl TryFrom<String> for SecretReference {
     type Error = Refusal;
 
     fn try_from(text: String) -> Result<Self, Refusal> {
         match SecretValue::checked(text)? {
             SecretValue::Env(name) if name.is_empty() || name.contains(['=', '\0']) => {
                 let help = "write its name, as in \"env:METAMCP_TOKEN\"";
-                Err(Refusal::new("`token` names no variable", help))
+                Err(Refusal::new(format!("`{KEY}` names no variable"), help))
             }
-            // Not shown: it may be the token.
+            // Not shown: it may be the secret.
             SecretValue::Literal(_) => {
-                Err(Refusal::new("`token` is not a reference", REFERENCE_HELP))
+                Err(Refusal::new(format!("`{KEY}` is not a reference"), REFERENCE_HELP))
             }
             reference => Ok(Self(reference)),
         }

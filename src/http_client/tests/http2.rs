@@ -1,0 +1,145 @@
+//! Tests of HTTP/2: shared connections, and the limits of the site.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use hyper::Version;
+use tokio::{sync::Semaphore, time};
+
+use super::{
+    certificates::{TestAuthority, connector},
+    test_site::SiteTls,
+    *,
+};
+use crate::config::defaults;
+
+/// Opens a site that keeps requests for `/long` until `release` has a permit for each.
+async fn slow_site(authority: &TestAuthority, streams_max: u32) -> (TestSite, Arc<Semaphore>) {
+    let release = Arc::new(Semaphore::new(0));
+    let tls = SiteTls { streams_max, ..authority.site("localhost", true, |_| {}) };
+    let held = Arc::clone(&release);
+    let site = TestSite::open_with(Some(tls), move |recorded| {
+        let held = Arc::clone(&held);
+        async move {
+            if recorded.line.ends_with("/long") {
+                held.acquire().await.expect("it is open").forget();
+            }
+            page(200, "[7]")
+        }
+    })
+    .await;
+    (site, release)
+}
+
+#[tokio::test]
+async fn eight_long_streams_do_not_starve_a_call() {
+    let authority = TestAuthority::new();
+    let (site, release) = slow_site(&authority, 4).await;
+    let web = WebClient::new(connector(authority.trust()), limits());
+    let long = async {
+        let answers = (0..8).map(|_| web.fetch(get(site.url("/long"))));
+        join_all(answers).await.into_iter().filter(Result::is_ok).count()
+    };
+    let calls = async {
+        // All long requests are under way, on connections with four streams each.
+        while site.recorded().len() < 8 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..3 {
+            web.fetch(get(site.url("/short"))).await.expect("an answer");
+        }
+        release.add_permits(8);
+    };
+    let (n_answered, ()) = tokio::join!(long, calls);
+    assert_eq!(n_answered, 8);
+    assert!((3..=8).contains(&site.n_connections()), "{}", site.n_connections());
+    assert!(site.recorded().iter().all(|recorded| recorded.version == Version::HTTP_2));
+}
+
+#[tokio::test]
+async fn many_requests_share_one_connection_from_the_start() {
+    let authority = TestAuthority::new();
+    let (site, _) = slow_site(&authority, 100).await;
+    let web = WebClient::new(connector(authority.trust()), limits());
+    let answers = join_all((0..4).map(|_| web.fetch(get(site.url("/short"))))).await;
+    assert!(answers.iter().all(Result::is_ok));
+    assert_eq!(site.n_connections(), 1, "one request connects for all");
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_a_failing_connection_fail_with_it() {
+    let authority = TestAuthority::new();
+    let tls = authority.site("other.example", true, |_| {});
+    let site = TestSite::open_with(Some(tls), |_| async { page(200, "") }).await;
+    let web = WebClient::new(connector(authority.trust()), limits());
+    let answers = join_all((0..10).map(|_| web.fetch(get(site.url("/"))))).await;
+    assert!(answers.iter().all(Result::is_err));
+    assert_eq!(site.n_connections(), 1);
+}
+
+#[tokio::test]
+async fn a_site_that_restarts_gets_a_request_on_a_new_connection() {
+    let authority = TestAuthority::new();
+    let (site, _) = slow_site(&authority, 100).await;
+    let web = WebClient::new(connector(authority.trust()), limits());
+    web.fetch(get(site.url("/short"))).await.expect("an answer");
+    site.close_connections();
+    for _ in 0..3 {
+        web.fetch(get(site.url("/short"))).await.expect("an answer");
+    }
+    assert_eq!(site.n_connections(), 2);
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed() {
+    let authority = TestAuthority::new();
+    let (site, release) = slow_site(&authority, 100).await;
+    let web = WebClient::new(connector(authority.trust()), limits());
+    let skip = async || {
+        time::pause();
+        time::advance(2 * defaults::HTTP2_IDLE_TIMEOUT).await;
+        time::resume();
+        // The task of the connection gets its turn.
+        tokio::task::yield_now().await;
+    };
+    web.fetch(get(site.url("/short"))).await.expect("an answer");
+    skip().await;
+    web.fetch(get(site.url("/short"))).await.expect("an answer");
+    assert_eq!(site.n_connections(), 2);
+
+    let long = WebClient::new(
+        connector(authority.trust()),
+        WebLimits { timeout: 10 * defaults::HTTP2_IDLE_TIMEOUT, ..limits() },
+    );
+    let held = long.fetch(get(site.url("/long")));
+    let waited = async {
+        while site.recorded().len() < 3 {
+            tokio::task::yield_now().await;
+        }
+        skip().await;
+        release.add_permits(1);
+    };
+    let (answer, ()) = tokio::join!(held, waited);
+    assert_eq!(answer.expect("it was in use").status(), 200);
+}
+
+#[tokio::test]
+async fn a_dropped_request_returns_its_stream() {
+    let authority = TestAuthority::new();
+    let (site, _release) = slow_site(&authority, 2).await;
+    let web = WebClient::new(connector(authority.trust()), limits());
+    web.fetch(get(site.url("/short"))).await.expect("an answer");
+    for n_before in 1..6 {
+        let long = web.fetch(get(site.url("/long")));
+        let arrived = async {
+            while site.recorded().len() <= n_before {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            _ = long => unreachable!("it is held"),
+            () = arrived => {}
+        }
+    }
+    assert_eq!(site.n_connections(), 1);
+}

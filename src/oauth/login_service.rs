@@ -1,0 +1,396 @@
+//! The logins of this host.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use tokio::{
+    sync::{Notify, broadcast},
+    time::{self, Instant},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Authorizer, CallbackAnswer, LoginError, LoginId, LoginStatus, PendingLogin, client_document,
+    login_record::LoginRecord,
+    login_settings::LoginSettings,
+    oauth_http::OAuthHttpFactory,
+    pending_logins::{LoginPhase, PendingLogins},
+    person_login::{PersonLogin, invite},
+    token_keeper::TokenKeeper,
+    token_store::TokenStore,
+};
+use crate::{
+    config::{
+        CALLBACK_PATH, Config, HttpServerConfig, OAuthConfig, ServerAuth, ServerConfig,
+        ServerConfigs, TransportConfig, defaults,
+    },
+    error_report::chain,
+    reconfigure::{ConfigChange, Reconfigure},
+    server_name::ServerName,
+};
+
+/// The largest number of logins whose success was not noted yet.
+const SUCCESSES_MAX: usize = 64;
+
+/// The logins of this host. A login serves all clients.
+pub struct LoginService {
+    servers: Mutex<BTreeMap<ServerName, ServerLogin>>,
+    pending: Arc<Mutex<PendingLogins<PersonLogin>>>,
+    store: Arc<TokenStore>,
+    credentials: Option<PathBuf>,
+    http: OAuthHttpFactory,
+    /// The address that browsers return to.
+    redirect_url: ArcSwap<String>,
+    /// The address at which the service listens, if systemd or a flag has chosen it.
+    address: Option<SocketAddr>,
+    /// Clients may log in.
+    is_open_to_clients: AtomicBool,
+    /// Takes each server at which a login succeeds.
+    successes: broadcast::Sender<ServerName>,
+    /// Wakes [`LoginService::run`] when a plan changes.
+    wake: Arc<Notify>,
+    pub(super) tasks: TaskTracker,
+    stopping: CancellationToken,
+}
+
+/// The login of one server.
+enum ServerLogin {
+    /// The operator sets `Authorization`.
+    StaticHeader,
+    OAuth(Arc<Authorizer>),
+}
+
+impl LoginService {
+    /// Returns the logins of `config`, with the tokens in the state directory. Without a directory,
+    /// tokens last as long as the process. `credentials` is the directory of `credential:NAME`, and
+    /// `address` that at which the service listens, if it is known.
+    pub fn new(
+        config: &Config,
+        address: Option<SocketAddr>,
+        state_directory: Option<&Path>,
+        credentials: Option<PathBuf>,
+        http: OAuthHttpFactory,
+    ) -> Arc<Self> {
+        let service = Self {
+            servers: Mutex::default(),
+            pending: Arc::default(),
+            store: Arc::new(TokenStore::new(state_directory)),
+            credentials,
+            http,
+            redirect_url: ArcSwap::from_pointee(redirect_url(config, address)),
+            address,
+            is_open_to_clients: AtomicBool::new(config.auth.by_clients),
+            successes: broadcast::channel(SUCCESSES_MAX).0,
+            wake: Arc::default(),
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+        };
+        service.declare(&config.servers);
+        Arc::new(service)
+    }
+
+    /// Refreshes tokens before they expire, used or not, until the service closes: a refresh token
+    /// that is not used may expire. It ends logins whose time is over, too.
+    pub async fn run(&self) {
+        loop {
+            let next = self.next_event();
+            let due = async {
+                match next {
+                    Some(pause) => time::sleep(pause).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.stopping.cancelled() => return,
+                () = self.wake.notified() => {}
+                () = due => {}
+            }
+            for authorizer in self.authorizers() {
+                authorizer.refresh_if_due();
+            }
+            self.pending().sweep(Instant::now());
+        }
+    }
+
+    /// Ends the waiting for tokens, and waits for requests in flight, so that each token that they
+    /// yield is stored.
+    pub async fn close(&self) {
+        self.stopping.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Returns the tokens of a server. `None` if it has no URL, no login, or a static
+    /// `Authorization`.
+    pub fn authorizer(&self, server: &ServerName) -> Option<Arc<Authorizer>> {
+        match self.servers().get(server)? {
+            ServerLogin::OAuth(authorizer) => Some(Arc::clone(authorizer)),
+            ServerLogin::StaticHeader => None,
+        }
+    }
+
+    /// Starts a login, in place of a running one at the same server.
+    ///
+    /// # Errors
+    ///
+    /// [`LoginError`] if the server or its authorization server supports no login.
+    pub async fn begin(self: &Arc<Self>, server: &ServerName) -> Result<PendingLogin, LoginError> {
+        let authorizer = self.oauth(server)?;
+        let redirect_url = self.redirect_url.load().as_ref().clone();
+        let invited = Box::pin(invite(Arc::clone(authorizer.keeper()), redirect_url)).await;
+        let invitation = invited.inspect_err(|error| authorizer.note_error(error))?;
+        let (now, url) = (Instant::now(), invitation.url);
+        let begun = self.pending().begin(server, invitation.state, invitation.login, url, now)?;
+        self.wake.notify_one();
+        tracing::info!(mcp_server = %server, "a login at server `{server}` has started");
+        Ok(begun)
+    }
+
+    /// Returns the login that waits at a server, or starts one: several clients may need the same.
+    ///
+    /// # Errors
+    ///
+    /// As for [`LoginService::begin`].
+    pub async fn join(self: &Arc<Self>, server: &ServerName) -> Result<PendingLogin, LoginError> {
+        let authorizer = self.oauth(server)?;
+        let waiting = || self.pending().waiting(server, Instant::now()).map(Ok);
+        let (service, server) = (Arc::clone(self), server.clone());
+        let beginning = authorizer.join_login(waiting, async move { service.begin(&server).await });
+        beginning.outcome().await.unwrap_or(Err(LoginError::Stopping))
+    }
+
+    /// Finishes the login that the answer belongs to, and returns its server. If the caller leaves,
+    /// the login is finished all the same.
+    ///
+    /// # Errors
+    ///
+    /// [`LoginError`] if the login is unknown or over, or the authorization server refuses it.
+    pub async fn finish(&self, answer: &CallbackAnswer) -> Result<ServerName, LoginError> {
+        let (id, login) = self.pending().take(answer.state(), Instant::now())?;
+        let (keeper, pending) = (Arc::clone(&login.keeper), Arc::clone(&self.pending));
+        let (server, answer) = (keeper.server.clone(), answer.clone());
+        let successes = self.successes.clone();
+        let finishing = self.tasks.spawn(async move {
+            let outcome = login.finish(&answer).await;
+            let server = &keeper.server;
+            match &outcome {
+                Ok(()) => {
+                    tracing::info!(mcp_server = %server, "the login at server `{server}` is finished");
+                    let _no_receiver = successes.send(server.clone());
+                }
+                Err(error) => {
+                    let (reason, hint) = (chain(error), error.hint());
+                    tracing::warn!(mcp_server = %server, reason, hint, "the login at server `{server}` failed: {reason}. {hint}");
+                    keeper.facts().last_error = Some(reason.into());
+                }
+            }
+            lock(&pending).end(&id, outcome.clone());
+            outcome
+        });
+        finishing.await.unwrap_or(Err(LoginError::Stopping)).map(|()| server)
+    }
+
+    /// Waits until a login ends. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// [`LoginError`] if it fails, or its time is over.
+    pub async fn wait(&self, login: &LoginId) -> Result<(), LoginError> {
+        let watched = self.pending().watch(login);
+        let (mut phase, ends) = watched.ok_or(LoginError::UnknownLogin)?;
+        loop {
+            let current = phase.borrow_and_update().clone();
+            let changed = match current {
+                LoginPhase::Ended(outcome) => return outcome,
+                LoginPhase::Exchanging => phase.changed().await,
+                LoginPhase::Waiting => tokio::select! {
+                    changed = phase.changed() => changed,
+                    () = time::sleep_until(ends) => {
+                        self.pending().sweep(Instant::now());
+                        Ok(())
+                    }
+                    () = self.stopping.cancelled() => return Err(LoginError::Stopping),
+                },
+            };
+            changed.map_err(|_| LoginError::UnknownLogin)?;
+        }
+    }
+
+    /// Returns a receiver of the servers at which logins succeed from now on.
+    pub fn successes(&self) -> broadcast::Receiver<ServerName> {
+        self.successes.subscribe()
+    }
+
+    /// Returns whether a server refuses requests until a login.
+    pub fn needs_login(&self, server: &ServerName) -> bool {
+        self.authorizer(server).is_some_and(|authorizer| authorizer.login_required().is_some())
+    }
+
+    /// Returns whether clients may log in: `auth.by_clients`.
+    pub fn is_open_to_clients(&self) -> bool {
+        self.is_open_to_clients.load(Ordering::Relaxed)
+    }
+
+    /// Returns the document that describes metamcp to the authorization server of `server`.
+    ///
+    /// # Errors
+    ///
+    /// [`LoginError::NoLogin`] if the server has no login.
+    pub fn client_document(&self, server: &ServerName) -> Result<serde_json::Value, LoginError> {
+        let settings = self.oauth(server)?.keeper().settings.load_full();
+        let url = settings.oauth.client_metadata_url.as_ref();
+        Ok(client_document(url, &self.redirect_url()))
+    }
+
+    /// Returns the state of all logins, by server.
+    pub fn statuses(&self) -> Vec<LoginStatus> {
+        let now = Instant::now();
+        let servers = self.servers();
+        let pending = self.pending();
+        let status = |(server, login): (&ServerName, &ServerLogin)| match login {
+            ServerLogin::StaticHeader => LoginStatus::of_static_header(server.clone()),
+            ServerLogin::OAuth(authorizer) => authorizer.status(pending.is_waiting(server, now)),
+        };
+        servers.iter().map(status).collect()
+    }
+
+    /// Returns the address that browsers return to after a login.
+    pub fn redirect_url(&self) -> Arc<String> {
+        self.redirect_url.load_full()
+    }
+
+    pub(super) fn oauth(&self, server: &ServerName) -> Result<Arc<Authorizer>, LoginError> {
+        self.authorizer(server).ok_or_else(|| LoginError::NoLogin(server.clone()))
+    }
+
+    fn authorizers(&self) -> Vec<Arc<Authorizer>> {
+        let servers = self.servers();
+        let oauth = servers.values().filter_map(|login| match login {
+            ServerLogin::OAuth(authorizer) => Some(Arc::clone(authorizer)),
+            ServerLogin::StaticHeader => None,
+        });
+        oauth.collect()
+    }
+
+    /// Returns the time until a token is refreshed or a login ends.
+    fn next_event(&self) -> Option<Duration> {
+        let authorizers = self.authorizers();
+        let refresh = authorizers.iter().filter_map(|authorizer| authorizer.next_refresh()).min();
+        let end =
+            self.pending().next_end().map(|end| end.saturating_duration_since(Instant::now()));
+        // The clock of the host may jump, or the host may sleep.
+        let refresh = refresh.map(|due| due.min(defaults::TOKEN_CHECK_INTERVAL));
+        [refresh, end].into_iter().flatten().min()
+    }
+
+    /// Applies the declarations of servers. One that stays at its address keeps its tokens, so that
+    /// no token has two owners.
+    fn declare(&self, declared: &ServerConfigs) {
+        let mut servers = self.servers();
+        servers.retain(|server, _| declared.contains_key(server));
+        let mut stored: Option<Vec<LoginRecord>> = None;
+        for (server, config) in declared {
+            let Some((http, oauth)) = oauth_of(config) else {
+                match is_static(config) {
+                    true => drop(servers.insert(server.clone(), ServerLogin::StaticHeader)),
+                    false => drop(servers.remove(server)),
+                }
+                continue;
+            };
+            if let Some(ServerLogin::OAuth(authorizer)) = servers.get(server) {
+                let current = authorizer.keeper().settings.load();
+                if current.http == *http && current.oauth == oauth {
+                    continue;
+                }
+            }
+            let settings = LoginSettings::new(http, oauth, &self.http);
+            let stored = stored.get_or_insert_with(|| self.store.logins());
+            if let Some(ServerLogin::OAuth(authorizer)) = servers.get(server) {
+                lock(&self.pending).replace(server);
+                if authorizer.keeper().is_at(&settings.http.url) {
+                    authorizer.keeper().redeclare(settings, stored);
+                    continue;
+                }
+                // Connections to the old address may live on: they must get no token for the new.
+                authorizer.keeper().retire();
+            }
+            let (store, credentials) = (Arc::clone(&self.store), self.credentials.clone());
+            let wake = Arc::clone(&self.wake);
+            let keeper = TokenKeeper::new(server.clone(), settings, store, credentials, wake);
+            keeper.adopt(stored);
+            let (tasks, stopping) = (self.tasks.clone(), self.stopping.clone());
+            let authorizer = Authorizer::new(Arc::new(keeper), tasks, stopping);
+            servers.insert(server.clone(), ServerLogin::OAuth(Arc::new(authorizer)));
+        }
+    }
+
+    fn servers(&self) -> MutexGuard<'_, BTreeMap<ServerName, ServerLogin>> {
+        lock(&self.servers)
+    }
+
+    pub(super) fn pending(&self) -> MutexGuard<'_, PendingLogins<PersonLogin>> {
+        lock(&self.pending)
+    }
+}
+
+/// Locks for a moment, never across an await.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the endpoint and the settings of OAuth for a server with such a login.
+fn oauth_of(server: &ServerConfig) -> Option<(&HttpServerConfig, OAuthConfig)> {
+    let TransportConfig::Http(http) = &server.transport else { return None };
+    if http.has_static_authorization() {
+        return None;
+    }
+    let oauth = match &http.auth {
+        ServerAuth::Auto => OAuthConfig::default(),
+        ServerAuth::OAuth(oauth) => oauth.clone(),
+        ServerAuth::None => return None,
+    };
+    Some((http, oauth))
+}
+
+fn is_static(server: &ServerConfig) -> bool {
+    matches!(&server.transport, TransportConfig::Http(http) if http.has_static_authorization())
+}
+
+/// Returns the address that browsers return to: the declared one, or that of the listener.
+fn redirect_url(config: &Config, address: Option<SocketAddr>) -> String {
+    if let Some(url) = &config.auth.redirect_url {
+        return url.to_string();
+    }
+    let scheme = if config.listen.tls.is_some() { "https" } else { "http" };
+    // With port 0, the system chooses another one each time, but an address must last.
+    let port = match address.unwrap_or(config.listen.http).port() {
+        0 => defaults::HTTP_ADDRESS.port(),
+        port => port,
+    };
+    format!("{scheme}://127.0.0.1:{port}{CALLBACK_PATH}")
+}
+
+impl std::fmt::Debug for LoginService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let n_servers = self.servers().len();
+        f.debug_struct("LoginService").field("n_servers", &n_servers).finish_non_exhaustive()
+    }
+}
+
+impl Reconfigure for LoginService {
+    fn reconfigure(&self, change: &ConfigChange) {
+        self.redirect_url.store(Arc::new(redirect_url(&change.new, self.address)));
+        self.is_open_to_clients.store(change.new.auth.by_clients, Ordering::Relaxed);
+        self.declare(&change.servers);
+        self.wake.notify_one();
+    }
+}

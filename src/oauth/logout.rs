@@ -1,0 +1,66 @@
+//! The logout of this host from a server.
+
+use tokio::time;
+
+use super::{
+    LoginError, LoginService, login_record::LoginRecord, token_keeper::TokenKeeper,
+    token_request::revoke,
+};
+use crate::{config::defaults, error_report::chain, server_name::ServerName};
+
+/// The outcome of a logout. metamcp has forgotten the tokens in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogoutOutcome {
+    /// The authorization server has revoked the tokens.
+    Revoked,
+    /// The authorization server cannot revoke tokens, or has not confirmed it.
+    Forgotten,
+    /// There were no tokens.
+    NoTokens,
+}
+
+impl LoginService {
+    /// Forgets the tokens of a server, and revokes them where its authorization server can. If the
+    /// caller leaves, it is done all the same. The registration is kept.
+    ///
+    /// # Errors
+    ///
+    /// [`LoginError`] if the server has no login, or a file cannot be removed.
+    pub async fn logout(&self, server: &ServerName) -> Result<LogoutOutcome, LoginError> {
+        let authorizer = self.oauth(server)?;
+        self.pending().replace(server);
+        let leaving = self.tasks.spawn(async move {
+            // The tokens of a renewal in flight would not be revoked.
+            let _much_too_slow =
+                time::timeout(defaults::OAUTH_REVOCATION_TIMEOUT, authorizer.settle()).await;
+            let keeper = authorizer.keeper();
+            match keeper.in_background(TokenKeeper::forget).await?? {
+                Some(record) => Ok(revoke_all(keeper, &record).await),
+                None => Ok(LogoutOutcome::NoTokens),
+            }
+        });
+        leaving.await.unwrap_or(Err(LoginError::Stopping))
+    }
+}
+
+/// Revokes the tokens of a login.
+async fn revoke_all(keeper: &TokenKeeper, record: &LoginRecord) -> LogoutOutcome {
+    let Some(endpoint) = &record.revocation_endpoint else { return LogoutOutcome::Forgotten };
+    let revoking = async {
+        let http = keeper.settings.load_full().endpoints()?;
+        let configured = keeper.configured_client(None)?;
+        let client = configured.as_ref().unwrap_or(&record.client);
+        if let Some(token) = &record.refresh_token {
+            revoke(&http, endpoint, client, token, "refresh_token").await?;
+        }
+        revoke(&http, endpoint, client, &record.access_token, "access_token").await
+    };
+    match revoking.await {
+        Ok(()) => LogoutOutcome::Revoked,
+        Err(error) => {
+            let (server, reason) = (&keeper.server, chain(&error));
+            tracing::warn!(mcp_server = %server, reason, "the tokens of server `{server}` are forgotten, but not revoked: {reason}");
+            LogoutOutcome::Forgotten
+        }
+    }
+}
