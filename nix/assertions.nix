@@ -54,7 +54,7 @@ let
   isInStore = file: builtins.isPath file || lib.hasPrefix builtins.storeDir (toString file);
 
   # Every value that may refer to a credential, with its option.
-  values = ownValues ++ inventory.values;
+  values = ownValues ++ inventory.values ++ inventory.endpointValues;
   ownValues = lib.filter ({ value, ... }: value != null) (
     lib.mapAttrsToList (key: value: {
       inherit value;
@@ -131,6 +131,8 @@ let
           }
         ) declared
       );
+
+  hasTls = server: lib.any (value: value != null) (lib.attrValues server.tls);
 
   require = assertion: message: { inherit assertion message; };
   refuse = require false;
@@ -236,10 +238,24 @@ let
         "${option} would put the secret into the Nix store, where every user can read it: set it to the path of a file outside the store, as a string (\"/run/secrets/NAME\")."
     ) secretFiles;
 
-    tls-key-in-the-store = lib.optional (listen.tls != null) (
-      require (!isInStore listen.tls.key)
-        "services.metamcp.settings.listen.tls.key is in the Nix store, where every user can read it: set it to the path of a file outside the store, or to \"credential:NAME\" for a file in services.metamcp.credentials."
-    );
+    tls-key-in-the-store =
+      map
+        (
+          { option, value, ... }:
+          require (!isInStore value)
+            "${option} is in the Nix store, where every user can read it: set it to the path of a file outside the store, or to \"credential:NAME\" for a file in services.metamcp.credentials."
+        )
+        (
+          lib.filter ({ option, ... }: lib.hasSuffix ".tls.key" option) (
+            ownValues ++ inventory.endpointValues
+          )
+        );
+
+    tls-without-https = map (
+      { option, server, ... }:
+      require (server.url == null || lib.hasPrefix "https://" server.url || !hasTls server)
+        "${option}.tls has no effect on the http:// address in ${option}.url: remove it, or set the https:// address."
+    ) servers;
 
     # The start script of a unit exports each variable.
     invalid-variable-name = lib.concatMap (
@@ -293,14 +309,18 @@ let
         programOptions = lib.genAttrs [ "args" "cwd" "env" "extraPackages" ] (
           _: "metamcp does not start the server: remove it."
         );
+        endpointOptions = lib.genAttrs [ "auth" "forward_headers" "proxy" "tls" ] (
+          _: "it belongs to a server with a `url`: remove it."
+        );
         useless =
           server:
           if server.command != null then
-            { headers = "a program receives no headers: remove it, or use env."; }
+            endpointOptions // { headers = "a program receives no headers: remove it, or use env."; }
           else if server.url != null then
             programOptions
           else
             programOptions
+            // endpointOptions
             // {
               credentials = "the server is a unit that metamcp only connects to: remove it, and give the secrets to that unit (LoadCredential=).";
               headers = "a socket carries no headers: remove it.";
@@ -312,7 +332,8 @@ let
           lib.mapAttrsToList (key: reason: refuse "${place}.${key} has no effect, because ${reason}") (
             lib.filterAttrs (
               key: _:
-              !lib.elem server.${key} [
+              (key != "tls" || hasTls server)
+              && !lib.elem server.${key} [
                 null
                 [ ]
                 { }

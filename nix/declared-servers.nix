@@ -74,6 +74,27 @@ let
         "headers"
       ];
 
+  # The locations of secrets and certificates for an endpoint, each with its option.
+  endpointValues =
+    { place, server, ... }:
+    let
+      tables = {
+        inherit (server) tls;
+        auth = if builtins.isAttrs server.auth then { inherit (server.auth) client_secret; } else { };
+      };
+    in
+    lib.concatLists (
+      lib.mapAttrsToList (
+        table:
+        lib.mapAttrsToList (
+          key: value: {
+            inherit key value;
+            option = "${place}.${table}.${key}";
+          }
+        )
+      ) (lib.mapAttrs (_: lib.filterAttrs (_: value: value != null)) tables)
+    );
+
   # True if an option is below services.metamcp.servers, which has more options than
   # services.metamcp.settings.servers.
   isDeclared = lib.hasPrefix "services.metamcp.servers.";
@@ -93,4 +114,7 @@ in
 
   # The variables and headers of all servers.
   values = lib.concatMap serverValues servers;
+
+  # The locations of secrets and certificates for the endpoints of all servers.
+  endpointValues = lib.concatMap endpointValues servers;
 }

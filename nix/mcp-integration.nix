@@ -60,12 +60,8 @@ let
       refused =
         if !isName name then
           "has a name that metamcp does not accept: rename it to ${nameRule}"
-        else if url != null && lib.hasPrefix "https://" url then
-          "has an https:// address, which metamcp cannot connect to yet: set services.metamcp.servers.${name}.url to the http:// address of a TLS proxy on this host${
-            lib.optionalString (server.headers or { } != { }) ", set its headers there too"
-          }"
-        else if url != null && (!lib.hasPrefix "http://" url || hasToken url) then
-          "has an address that metamcp cannot connect to: set services.metamcp.servers.${name}.url to an address that begins with http:// and contains no reference"
+        else if url != null && (builtins.match "https?://.*" url == null || hasToken url) then
+          "has an address that metamcp cannot connect to: set services.metamcp.servers.${name}.url to an address that begins with http:// or https:// and contains no reference"
         else if command != null && lib.any hasToken ([ command ] ++ args) then
           "has a {env:…} or {file:…} in its command line, where metamcp replaces no references: declare it in services.metamcp.servers.${name}, with a program that reads the value from a variable"
         else

@@ -7,12 +7,12 @@
 let
   inherit (lib) mkOption types;
 
-  # A text that the schema restricts. builtins.match compares the whole text, and has no
-  # groups without a capture.
+  # A text that the schema restricts. builtins.match compares the whole text, has no
+  # groups without a capture, and no escape of a closing bracket.
   textType =
     schema:
     let
-      pattern = lib.replaceStrings [ "(?:" ] [ "(" ] (lib.removePrefix "^" schema.pattern);
+      pattern = lib.replaceStrings [ "(?:" "\\]" ] [ "(" "]" ] (lib.removePrefix "^" schema.pattern);
       isWhole = lib.hasSuffix "$" pattern;
       matches = builtins.match (if isWhole then lib.removeSuffix "$" pattern else "${pattern}.*");
       type = if schema ? minLength then types.nonEmptyStr else types.str;
@@ -65,12 +65,16 @@ let
     else
       types.attrsOf (typeOf schema.additionalProperties { });
 
-  # A word, or a table with this word as its required key.
+  # A word, or a table. If the table has a required key, the word is this key.
   wordOrTable =
     word: table: details:
-    types.coercedTo (typeOf word { }) (word: lib.genAttrs table.required (_: word)) (
-      tableType table details
-    );
+    let
+      tables = tableType table details;
+    in
+    if table ? required then
+      types.coercedTo (typeOf word { }) (word: lib.genAttrs table.required (_: word)) tables
+    else
+      types.either (typeOf word { }) tables // { inherit (tables) getSubOptions; };
 
   typeOf =
     schema: details:

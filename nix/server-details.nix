@@ -9,6 +9,26 @@
 }:
 {
   args.example = [ "--read-only" ];
+  auth = {
+    example = {
+      client_id = "metamcp";
+      client_secret = "credential:tracker-client";
+    };
+    options = {
+      client_id.example = "metamcp";
+      client_metadata_url.example = "https://mcp.example.org/metamcp.json";
+      client_secret = {
+        example = "credential:tracker-client";
+        description = ''
+          The secret that belongs to `client_id`: `credential:NAME` for an entry of
+          {option}`services.metamcp.credentials`, or `env:NAME` for a variable of
+          the service.
+        '';
+      };
+      grant.example = "client_credentials";
+      scopes.example = [ "issues:read" ];
+    };
+  };
   command = {
     example = lib.literalExpression "lib.getExe pkgs.mcp-nixos";
     description = ''
@@ -38,6 +58,7 @@
     '';
   };
   era.example = "legacy";
+  forward_headers.example = [ "X-Project" ];
   headers = {
     example.Authorization = "credential:upstream-authorization";
     description = "The HTTP headers that metamcp sends to `url`. Values are as in `env`.";
@@ -70,6 +91,7 @@
     };
   };
   max_connections.example = 8;
+  proxy.example = "http://proxy.example.org:3128";
   retry.example = "never";
   sharing.example = "session";
   socket = {
@@ -83,13 +105,28 @@
   };
   start.example = "eager";
   start_timeout.example = "3m";
+  tls =
+    let
+      pem = text: example: {
+        inherit example;
+        description = ''
+          ${text}: the absolute path of a PEM file that the service can read, or
+          `credential:NAME` for an entry of {option}`services.metamcp.credentials`.
+        '';
+      };
+    in
+    {
+      ca = pem "The certificates of authorities that metamcp trusts for this server besides those of the system" "/etc/ssl/certs/example.pem";
+      certificate = pem "The certificate that metamcp shows to this server" "credential:tracker-certificate";
+      key = pem "The private key of `certificate`" "credential:tracker-key";
+    };
   unit.example = "notes-mcp";
   url = {
-    example = "http://127.0.0.1:12009/mcp";
+    example = "https://mcp.example.org/mcp";
     description = ''
-      The streamable HTTP endpoint of the server, without TLS. Connect to a
-      remote endpoint through a TLS proxy on this host. Set only one of
-      `command`, `url` and `socket`.
+      The URL of a streamable HTTP endpoint, with TLS or without. If the
+      endpoint requires a login, run {command}`metamcp login NAME` once. Set
+      only one of `command`, `url` and `socket`.
     '';
   };
 }

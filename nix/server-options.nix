@@ -110,11 +110,13 @@ in
         "env"
         "headers"
         "health"
+        "tls"
       ]
     )
     // {
       env = asDefault (server.env // secrets "command");
       headers = asDefault (server.headers // secrets "url");
       health = asDefault server.health;
+      tls = asDefault server.tls;
     };
 }

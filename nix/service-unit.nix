@@ -15,11 +15,34 @@ let
   servers = lib.attrValues settings.servers ++ lib.attrValues settings.provision.servers;
   hasChildren = lib.any (server: server.command != null) servers;
 
-  # Every URL that the service itself connects to.
-  urls =
-    lib.filter (url: url != null) (map (server: server.url) servers)
-    ++ lib.optional (settings.search.embedding != null) settings.search.embedding.url
-    ++ lib.optional (settings.provision.registry != null) settings.provision.registry.url;
+  # True if a request leaves this host. The login of a server on this host may be
+  # elsewhere: then `auth` is a table. A proxy on this host connects to all others.
+  leavesHost =
+    {
+      auth ? null,
+      proxy ? null,
+      url,
+      ...
+    }:
+    let
+      # The proxy of the service is not for this host.
+      inherited = if isLocalUrl url then "none" else settings.service.proxy;
+      ownProxy = if proxy == null then inherited else proxy;
+    in
+    if lib.hasPrefix "http://" ownProxy then
+      !isLocalUrl ownProxy
+    else
+      !isLocalUrl url || builtins.isAttrs auth;
+
+  # Everything that the service itself connects to.
+  endpoints =
+    lib.filter (server: server.url != null) servers
+    ++ map (endpoint: { inherit (endpoint) url; }) (
+      lib.filter (endpoint: endpoint != null) [
+        settings.provision.registry
+        settings.search.embedding
+      ]
+    );
 in
 identity
 # Without a child, only metamcp runs in this sandbox. It needs none of the permissions
@@ -31,7 +54,7 @@ identity
   }
   # These directives do not affect the sockets that systemd listens on.
   // (
-    if urls == [ ] then
+    if endpoints == [ ] then
       {
         # Not PrivateNetwork=: the kernel reports the user of a connection only in
         # the network namespace of the client, over AF_NETLINK.
@@ -44,7 +67,8 @@ identity
         ];
       }
     else
-      lib.optionalAttrs (lib.all isLocalUrl urls) {
+      # IPAddressAllow= takes no names, so that it cannot narrow what is beyond this host.
+      lib.optionalAttrs (!lib.any leavesHost endpoints) {
         IPAddressAllow = "localhost";
         IPAddressDeny = "any";
       }

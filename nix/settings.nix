@@ -19,6 +19,11 @@ in
 {
   freeformType = format.type;
   options = optionsOf schema {
+    auth = {
+      by_clients.example = true;
+      redirect_url.example = "https://mcp.example.org/oauth/callback";
+    };
+
     breaker = {
       cooldown.example = "1m";
       failure_threshold.example = 10;
@@ -265,6 +270,7 @@ in
         '';
       };
       progress_beat.example = "10s";
+      proxy.example = "http://proxy.example.org:3128";
       request_timeout.example = "5m";
       shutdown_timeout = {
         example = "1m";

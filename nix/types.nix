@@ -45,7 +45,7 @@ in
   nameRule = "1 to ${toString names.maxLength} letters, digits, - and _, a letter or digit first and last, and no __";
 
   absolutePath = matching "absolute path, as a string" "/.*";
-  httpUrl = matching "URL that starts with http://" "http://.+";
+  httpUrl = matching "URL that starts with http:// or https://" "https?://.+";
 
   # The program also accepts a port with zeros in front, which Nix does not read.
   address = matching "IP address and port, ADDRESS:PORT or [ADDRESS]:PORT" "([0-9.]+|\\[[0-9a-fA-F:.]+]):(0|[1-9][0-9]{0,4})";

@@ -48,11 +48,14 @@ let
         builtins.toJSON {
           inherit (server)
             args
+            auth
             command
             cwd
             env
+            forward_headers
             headers
             socket
+            tls
             url
             ;
           credentials = lib.mapAttrs (_: toString) (server.credentials or { });
@@ -134,6 +137,30 @@ in
       if isDeclared option then "${option}.credentials" else "services.metamcp.credentials"
     }."
   ) (lib.filter ({ server, ... }: server.url != null && urlHasSecret server.url) servers);
+
+  secret-proxy =
+    map
+      (
+        { option, ... }:
+        "${option} contains a login, and every user can read it in the Nix store: set it to \"environment\", and set HTTPS_PROXY in a file of systemd.services.metamcp.serviceConfig.EnvironmentFile."
+      )
+      (
+        lib.filter ({ proxy, ... }: proxy != null && urlHasSecret proxy) (
+          map (
+            { option, server, ... }:
+            {
+              inherit (server) proxy;
+              option = "${option}.proxy";
+            }
+          ) servers
+          ++ [
+            {
+              inherit (settings.service) proxy;
+              option = "services.metamcp.settings.service.proxy";
+            }
+          ]
+        )
+      );
 
   unpinned-download = map (
     { option, download, ... }:

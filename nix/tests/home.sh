@@ -98,8 +98,8 @@ home_warns() {
 home_warning_is_silenced() {
   home_gives '{
     programs.mcp.servers = {
-      a.url = "https://mcp.example.org/mcp";
-      b.url = "https://mcp.example.org/mcp";
+      a.url = "unix:///run/mcp.sock";
+      b.url = "unix:///run/mcp.sock";
       c = { url = "http://127.0.0.1:9/mcp"; headers.Authorization = "Bearer {env:TOKEN}"; };
     };
     services.metamcp.servers = {
@@ -173,12 +173,11 @@ check "home: a package replaces the command line of a server in programs.mcp.ser
 check "home: a credential replaces a value of a server in programs.mcp.servers" home_credential_replaces_a_value
 check "home: another transport replaces that of a server in programs.mcp.servers" home_transport_replaces_another
 check "home: the integration of programs.mcp.servers can be turned off" home_integration_can_be_turned_off
-home_warns "a server on another host" 'far.url = "https://mcp.example.org/mcp"' \
-  'services.metamcp.servers.far.url'
-home_warns "a server on another host with a header" \
-  'far = { url = "https://mcp.example.org/mcp"; headers.X-Key = "x"; }' 'on this host, set its headers there too, or'
+check "home: a server on another host is taken over" home_gives \
+  '{ programs.mcp.servers.far = { url = "https://mcp.example.org/mcp"; headers.X-Team = "shop"; }; }' \
+  '.warnings == [] and (.files["home/ada/.config/metamcp/metamcp.toml"] | contains("url = \"https://mcp.example.org/mcp\""))'
 home_warns "a server with a reference in its address" 'far.url = "http://{env:HOST}/mcp"' \
-  'begins with http:// and contains no reference'
+  'begins with http:// or https:// and contains no reference'
 home_warns "a server with a reference in its command line" 'far = { command = "x"; args = [ "{env:TOKEN}" ]; }' \
   'reads the value from a variable'
 home_warns "a server with an invalid name" '"far away".command = "x"' 'rename it to 1 to 40 letters'

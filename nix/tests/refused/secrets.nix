@@ -244,4 +244,70 @@
       credentials.X-API-Key = "/run/secrets/key";
     };
   };
+  "a login of a proxy" = {
+    kind = "secret-proxy";
+    refused = server "web" {
+      url = "https://mcp.example.org/mcp";
+      proxy = "http://alice:hunter2@proxy.example.org:3128";
+    };
+    message = "services.metamcp.servers.web.proxy contains a login, and every user can read it in the Nix store: set it to \"environment\"";
+    accepted = server "web" {
+      url = "https://mcp.example.org/mcp";
+      proxy = "environment";
+    };
+  };
+  "a secret of a client in the configuration" = {
+    kind = "type";
+    refused = server "web" {
+      url = "https://mcp.example.org/mcp";
+      auth = {
+        client_id = "metamcp";
+        client_secret = "hunter2";
+      };
+    };
+    message = "services.metamcp.servers.web.auth";
+    accepted = {
+      services.metamcp.credentials.web-client = "/run/secrets/web-client";
+      services.metamcp.servers.web = {
+        url = "https://mcp.example.org/mcp";
+        auth = {
+          client_id = "metamcp";
+          client_secret = "credential:web-client";
+        };
+      };
+    };
+  };
+  "an unknown credential of a client" = {
+    kind = "unknown-credential";
+    refused = server "web" {
+      url = "https://mcp.example.org/mcp";
+      auth = {
+        client_id = "metamcp";
+        client_secret = "credential:web-client";
+      };
+    };
+    message = "services.metamcp.servers.web.auth.client_secret refers to the credential web-client, which does not exist: set services.metamcp.credentials.web-client to the path of a file that holds the secret.";
+    accepted = server "web" {
+      url = "https://mcp.example.org/mcp";
+      auth.client_id = "metamcp";
+    };
+  };
+  "a private key for an endpoint in the Nix store" = {
+    kind = "tls-key-in-the-store";
+    refused = server "web" {
+      url = "https://mcp.example.org/mcp";
+      tls = {
+        certificate = "/etc/metamcp.pem";
+        key = storeFile;
+      };
+    };
+    message = "services.metamcp.servers.web.tls.key is in the Nix store, where every user can read it: set it to the path of a file outside the store";
+    accepted = server "web" {
+      url = "https://mcp.example.org/mcp";
+      tls = {
+        certificate = "/etc/metamcp.pem";
+        key = "/run/secrets/metamcp.pem";
+      };
+    };
+  };
 }

@@ -81,4 +81,34 @@
     message = "services.metamcp.servers.web.extraPackages has no effect, because metamcp does not start the server: remove it.";
     accepted = server "web" { url = "http://127.0.0.1:9000/mcp"; };
   };
+  "a login for a program" = {
+    kind = "without-effect";
+    refused = server "time" { auth = "none"; };
+    message = "services.metamcp.servers.time.auth has no effect, because it belongs to a server with a `url`: remove it.";
+    accepted = server "web" {
+      url = "https://mcp.example.org/mcp";
+      auth = "none";
+    };
+  };
+  "a certificate authority for a socket" = {
+    kind = "without-effect";
+    refused = server "web" {
+      socket = "/run/web.sock";
+      tls.ca = "/etc/ca.pem";
+    };
+    message = "services.metamcp.servers.web.tls has no effect, because it belongs to a server with a `url`: remove it.";
+    accepted = server "web" { socket = "/run/web.sock"; };
+  };
+  "TLS settings without TLS" = {
+    kind = "tls-without-https";
+    refused = settingsServer "web" {
+      url = "http://192.0.2.1/mcp";
+      tls.ca = "/etc/ca.pem";
+    };
+    message = "services.metamcp.settings.servers.web.tls has no effect on the http:// address in services.metamcp.settings.servers.web.url: remove it";
+    accepted = settingsServer "web" {
+      url = "https://192.0.2.1/mcp";
+      tls.ca = "/etc/ca.pem";
+    };
+  };
 }

@@ -149,11 +149,11 @@
       cwd = "/srv/notes";
     };
   };
-  "an endpoint with TLS" = {
+  "an endpoint of another protocol" = {
     kind = "type";
-    refused = server "web" { url = "https://mcp.example.org/"; };
-    message = "url' is not of type `null or URL that starts with http://'";
-    accepted = server "web" { url = "http://127.0.0.1:9000/"; };
+    refused = server "web" { url = "wss://mcp.example.org/"; };
+    message = "url' is not of type `null or URL that starts with http:// or https://'";
+    accepted = server "web" { url = "https://mcp.example.org/"; };
   };
   "an option that does not exist" = {
     kind = "type";

@@ -145,6 +145,60 @@
       "PrivateNetwork=*"
     ];
   };
+  "a server on another host opens the network, and gets its secrets as credentials" = {
+    module.services.metamcp = {
+      credentials.tracker-client = "/run/secrets/tracker-client";
+      credentials.tracker-key = "/run/secrets/tracker-key";
+      servers.tracker = {
+        url = "https://mcp.example.org/mcp";
+        auth = {
+          client_id = "metamcp";
+          client_secret = "credential:tracker-client";
+        };
+        forward_headers = [ "X-Project" ];
+        tls = {
+          certificate = "/etc/metamcp.pem";
+          key = "credential:tracker-key";
+        };
+      };
+    };
+    has.${service} = [
+      "LoadCredential=tracker-client:/run/secrets/tracker-client"
+      "LoadCredential=tracker-key:/run/secrets/tracker-key"
+      "MemoryDenyWriteExecute=true"
+    ];
+    # The families of the package's unit stay: names are resolved over AF_UNIX, AF_NETLINK and IP.
+    lacks.${service} = [
+      "IPAddressAllow=*"
+      "IPAddressDeny=*"
+      "RestrictAddressFamilies=*"
+    ];
+    has.${document} = [
+      "[servers.tracker.auth]"
+      "client_secret = \"credential:tracker-client\""
+      "forward_headers = [\"X-Project\"]"
+      "key = \"credential:tracker-key\""
+    ];
+  };
+  "a proxy on this host is all that the service reaches" = {
+    module = {
+      imports = [
+        (settings { service.proxy = "http://127.0.0.1:3128"; })
+        { services.metamcp.servers.tracker.url = "https://mcp.example.org/mcp"; }
+      ];
+    };
+    has.${service} = [
+      "IPAddressAllow=localhost"
+      "IPAddressDeny=any"
+    ];
+  };
+  "a login of a server on this host may be elsewhere" = {
+    module.services.metamcp.servers.wiki = {
+      url = "http://127.0.0.1:9000/mcp";
+      auth.scopes = [ "read" ];
+    };
+    lacks.${service} = [ "IPAddressDeny=*" ];
+  };
   "the sandbox of the service stays relaxed for a child" = {
     module = settings {
       provision.servers.notes = {
