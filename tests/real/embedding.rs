@@ -7,7 +7,7 @@ use std::{
 };
 
 use metamcp::{
-    config::search,
+    config::{ProxyConfig, search},
     embedding::{Embedder, EmbeddingText},
 };
 
@@ -82,7 +82,8 @@ fn similarity(a: &[f32], b: &[f32]) -> f32 {
 async fn texts_with_the_same_meaning_have_similar_vectors_in_a_real_model() {
     let model = Model::start();
     let cache = tempfile::tempdir().expect("a directory");
-    let embedder = Embedder::new(&model.declared(), None, Some(cache.path())).expect("an embedder");
+    let embedder = Embedder::new(&model.declared(), None, Some(cache.path()), &ProxyConfig::None)
+        .expect("an embedder");
 
     // Source: the model's card, which states the similarity of this pair.
     let pair = ["A man is eating food.", "A man is eating a piece of bread."];
@@ -117,7 +118,8 @@ async fn texts_with_the_same_meaning_have_similar_vectors_in_a_real_model() {
     drop(model);
     let written = async {
         loop {
-            let next = Embedder::new(&declared, None, Some(cache.path())).expect("an embedder");
+            let next = Embedder::new(&declared, None, Some(cache.path()), &ProxyConfig::None)
+                .expect("an embedder");
             let mut changes = next.changes();
             next.learn(all.iter().map(|text| EmbeddingText::new(text)).collect());
             // The model is gone.

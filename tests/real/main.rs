@@ -30,9 +30,14 @@ mod features;
 #[path = "../harness/mod.rs"]
 #[expect(dead_code, reason = "the behaviour tests use the rest")]
 mod harness;
+mod https;
+mod login_rig;
+mod login_secrets;
+mod logins;
 mod screens;
 mod stdio;
 mod tasks;
+mod tls_front;
 mod typegen;
 
 const POLL: Duration = Duration::from_millis(20);
