@@ -5,29 +5,36 @@ import os
 import signal
 import sys
 
-from runner import legs, metamcp
+from runner import metamcp
 
-from . import answers, modern
+from . import answers, login, modern, settings
 from .exchange import Failed
 from .legacy import LegacyClient
 
+# The name of the suite's server in metamcp's configuration.
+NAME = "suite"
 CLIENTS = {"legacy": LegacyClient, "modern": modern.ModernClient}
 
 
 def main():
     era = os.environ["CONFORMANCE_CLIENT_ERA"]
+    program = os.environ["CONFORMANCE_METAMCP"]
+    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
     # The suite sends SIGTERM when the time is up. metamcp must end with the driver.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
-    serving = metamcp.serving(
-        os.environ["CONFORMANCE_METAMCP"],
-        "suite",
-        {"url": sys.argv[1], **sharing(era, os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"])},
-        os.environ["CONFORMANCE_LOG"],
+    server = settings.server(
+        sys.argv[1],
+        era,
+        os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"],
+        os.environ["MCP_CONFORMANCE_SCENARIO"],
+        context,
     )
-    with serving as url:
-        client = CLIENTS[era](url)
+    log = os.environ["CONFORMANCE_LOG"]
+    with metamcp.serving(program, NAME, server, log, settings.credentials(context)) as service:
+        operator = login.Operator(program, service.control, NAME)
+        client = login.WithLogins(CLIENTS[era](service.url), operator)
         capabilities = client.open()
-        use_tools(client)
+        use_tools(client, context.get("toolCalls"))
         if "resources" in capabilities:
             for resource in listed(client, "resources"):
                 attempt(client.request, "resources/read", {"uri": resource["uri"]})
@@ -39,18 +46,9 @@ def main():
         client.close()
 
 
-def sharing(era, version):
-    """Returns the declared sharing of the server, so that it can send requests to its client."""
-    if version == modern.VERSION:
-        return legs.SHARED
-    # A legacy server sends requests outside of answers. Without a session, a client only has its request.
-    return legs.SESSION if era == "legacy" else legs.EXCLUSIVE
-
-
-def use_tools(client):
+def use_tools(client, wanted):
     """Makes the calls that the suite asks for, or else calls each tool once."""
     tools = client.request("tools/list", {})["tools"]
-    wanted = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}")).get("toolCalls")
     if wanted is None:
         for tool in tools:
             attempt(client.call, tool, answers.arguments_for(tool, tools))

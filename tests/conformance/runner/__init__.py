@@ -8,7 +8,7 @@ passes directly must pass through metamcp. Counting failures would not suffice, 
 does not run does not fail. In its mode `client` the suite is the server behind metamcp, and the driver
 (../driver) is the client in front of it, which follows the scenario.
 
-../allowed.txt lists the checks that may be lost, each with the reason. The runner prints a table and
-the lost checks. The exit code is 1 if a check is lost that is not allowed, or if an allowed check is
-not lost.
+../allowed.txt lists the checks that may be lost, and ../omitted.txt the scenarios that do not run, each with
+the reason. The runner prints tables and the lost checks. The exit code is 1 if a check is lost that is not
+allowed, if an allowed check is not lost, or if the suite does not have an omitted scenario.
 """

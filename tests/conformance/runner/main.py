@@ -10,7 +10,8 @@ import runner
 
 from . import metamcp, processes
 from .allowed import Allowed
-from .legs import CLIENT_LEGS, LEGS, REVISIONS
+from .legs import CLIENT_LEGS, LEGACY, LEGS, REVISIONS
+from .omitted import Omitted
 from .suite import Suite
 from .table import table
 
@@ -18,16 +19,20 @@ HERE = pathlib.Path(__file__).resolve().parent.parent
 FIXTURE = HERE / "fixture-server"
 # The number of runs at the same time. A scenario mostly waits, but some have only half a second.
 N_AT_ONCE = 2
-# Scenarios of authorization do not apply: metamcp has its credentials from its configuration.
+# The scenarios of authorization, and those for servers of the first revision with authorization, which
+# no later revision requires.
 AUTHORIZATION = "auth/"
+FIRST_AUTHORIZATION = "2025-03-26"
+OLD_AUTHORIZATION = ["auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"]
 
 
 class Run:
     """All runs and their results: call `begin` first, then take a row for each leg."""
 
-    def __init__(self, program, suite, directory, threads):
+    def __init__(self, program, suite, omitted, directory, threads):
         self.program = program
         self.suite = suite
+        self._omitted = omitted
         self.directory = directory
         self._threads = threads
         self._begun = {}
@@ -91,8 +96,8 @@ class Run:
                 server = {"command": FIXTURE, "args": ["--era", leg.era, "stdio"]}
             server |= leg.sharing[revision]
             through = metamcp.serving(self.program, "fixture", server, log)
-            url = stack.enter_context(through)
-            return self.suite.run_server(url, revision, self.directory / name)
+            service = stack.enter_context(through)
+            return self.suite.run_server(service.url, revision, self.directory / name)
 
     def cells(self, revision, results):
         scored = self.suite.scored("server", revision)
@@ -106,35 +111,38 @@ class Run:
     def client_scenarios(self, revision):
         """Returns the scenarios for clients, beginning with those that a revision requires."""
         scored = self.suite.scored("client", revision)
-        return without_authorization(scored + self.suite.unscored("client", revision))
+        further = self._omitted.removed_from(self.suite.unscored("client", revision))
+        return scored + further + (OLD_AUTHORIZATION if revision == LEGACY else [])
 
     def all_clients(self, leg):
         """Waits for the scenarios for clients, and returns the row of the table."""
         row = [leg.name]
         for revision in REVISIONS:
-            scored = without_authorization(self.suite.scored("client", revision))
-            passed, n_passed, n_made = [], 0, 0
+            scored = self.suite.scored("client", revision)
+            passed, n_passed, n_made = set(), 0, 0
             for scenario in self.client_scenarios(revision):
                 results = self._results(leg, revision, scenario)
                 losses = list(results.failed(leg.name, revision))
                 self.keep(leg.name, revision, losses)
                 n_passed += results.n_passed()
                 n_made += results.n_made()
-                passed += results.passed_of([scenario]) if not losses else []
+                passed |= set(results.passed_of([scenario]) if not losses else [])
             self.n_kept += n_passed
-            n_scored = len([name for name in passed if name in scored])
-            row += [f"{n_passed} of {n_made}", f"{n_scored} of {len(scored)}"]
+            row.append(f"{n_passed} of {n_made}")
+            for names in of_authorization(scored):
+                row.append(f"{len(passed.intersection(names))} of {len(names)}")
         return row
 
     def client(self, leg, revision, scenario):
-        name = f"{leg.name}-{revision}-{scenario}"
+        name = f"{leg.name}-{revision}-{scenario.replace('/', '-')}"
         environment = {
             "CONFORMANCE_METAMCP": str(self.program),
             "CONFORMANCE_CLIENT_ERA": leg.era,
             "CONFORMANCE_LOG": str(self.directory / f"{name}.metamcp.log"),
         }
+        version = FIRST_AUTHORIZATION if scenario in OLD_AUTHORIZATION else revision
         return self.suite.run_client(
-            str(HERE / "client"), scenario, revision, self.directory / name, environment
+            str(HERE / "client"), scenario, version, self.directory / name, environment
         )
 
     @contextlib.contextmanager
@@ -152,8 +160,10 @@ class Run:
         self.lost += lost
 
 
-def without_authorization(scenarios):
-    return [name for name in scenarios if not name.startswith(AUTHORIZATION)]
+def of_authorization(scenarios):
+    """Returns the scenarios without authorization, and those with it."""
+    with_it = [name for name in scenarios if name.startswith(AUTHORIZATION)]
+    return [name for name in scenarios if name not in with_it], with_it
 
 
 def report(run, allowed):
@@ -183,25 +193,39 @@ def main():
 
 def run_all(arguments, directory):
     allowed = Allowed(HERE / "allowed.txt")
+    omitted = Omitted(HERE / "omitted.txt")
     suite = Suite(arguments.suite.resolve())
     wanted = arguments.leg or [leg.name for leg in LEGS + CLIENT_LEGS]
     legs = [leg for leg in LEGS if leg.name in wanted]
     client_legs = [leg for leg in CLIENT_LEGS if leg.name in wanted]
 
     with processes.threads(N_AT_ONCE) as threads:
-        run = Run(arguments.metamcp.resolve(), suite, directory, threads)
+        run = Run(arguments.metamcp.resolve(), suite, omitted, directory, threads)
         run.begin(legs, client_legs)
         rows = [run.all_directly()] if legs else []
         rows += [run.all_through(leg) for leg in legs]
-        rows += [run.all_clients(leg) for leg in client_legs]
+        client_rows = [run.all_clients(leg) for leg in client_legs]
 
-    head = [""]
-    for revision in REVISIONS:
-        head += [f"{revision}: checks", "scored scenarios"]
-    print("\n" + table(head, rows) + "\n")
+    print_table(["scored scenarios"], rows)
+    print_table(["scored scenarios", "scored of authorization"], client_rows)
     n_failed = report(run, allowed)
+    for scenario, reason in omitted.reasons.items():
+        print("omitted", scenario, "-", reason)
+    if client_legs:
+        for scenario in omitted.stale():
+            n_failed += 1
+            print("STALE  ", scenario, "- the suite has no such scenario: remove it from omitted.txt")
     print(f"\n{run.n_kept} passed, {n_failed} failed")
     return 1 if n_failed else 0
+
+
+def print_table(columns, rows):
+    """Prints one row for each leg, with the checks and these further columns of each revision."""
+    head = [""]
+    for revision in REVISIONS:
+        head += [f"{revision}: checks", *columns]
+    if rows:
+        print("\n" + table(head, rows) + "\n")
 
 
 def parse_arguments():

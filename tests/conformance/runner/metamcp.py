@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import tempfile
+from dataclasses import dataclass
 
 from . import processes
 
@@ -30,25 +31,39 @@ size = 128
 """
 
 
+@dataclass(frozen=True)
+class Service:
+    """A running metamcp: the address of its server, and its control socket."""
+
+    url: str
+    control: pathlib.Path
+
+
 @contextlib.contextmanager
-def serving(program, name, server, log):
-    """Starts metamcp with this server, and yields the address of the server."""
+def serving(program, name, server, log, credentials=()):
+    """Starts metamcp with this server and these credentials, and yields the service."""
     with tempfile.TemporaryDirectory(prefix="metamcp-conformance.") as directory:
         directory = pathlib.Path(directory)
         config = directory / "metamcp.toml"
+        control = directory / "control.sock"
         settings = _SETTINGS.format(
-            control=_quoted(directory / "control.sock"),
+            control=_quoted(control),
             name=name,
             server="\n".join(f"{key} = {_quoted(value)}" for key, value in server.items()),
         )
         config.write_text(settings)
+        secrets = directory / "credentials"
+        secrets.mkdir(mode=0o700)
+        for credential, secret in dict(credentials).items():
+            (secrets / credential).write_text(secret)
         command = [program, "serve", "--config", config]
         environment = {
+            "CREDENTIALS_DIRECTORY": str(secrets),
             "STATE_DIRECTORY": str(directory),
             "CACHE_DIRECTORY": str(directory / "cache"),
         }
         with processes.running(command, log, environment) as output:
-            yield f"{_address(output)}servers/{name}"
+            yield Service(f"{_address(output)}servers/{name}", control)
 
 
 def _address(output):
@@ -61,4 +76,6 @@ def _address(output):
 
 def _quoted(value):
     """Returns a value as TOML. Numbers, lists and plain texts are the same as in JSON."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_quoted(of)}" for key, of in value.items()) + " }"
     return json.dumps(value if isinstance(value, int | list) else str(value))

@@ -68,7 +68,8 @@ class Suite:
 def _checks_in(directory):
     """Returns the checks of each scenario. The suite names their directories with the time."""
     checks = {}
-    for file in sorted(pathlib.Path(directory).glob("*/checks.json")):
-        scenario = re.sub(r"^server-|-\d{4}-\d\d-\d\dT[\dZ-]+$", "", file.parent.name)
+    for file in sorted(pathlib.Path(directory).glob("**/checks.json")):
+        name = str(file.parent.relative_to(directory))
+        scenario = re.sub(r"^server-|-\d{4}-\d\d-\d\dT[\dZ-]+$", "", name)
         checks[scenario] = json.loads(file.read_text())
     return checks
