@@ -67,7 +67,7 @@ async fn repetition(rig: &mut Rig, is_quick: bool, report: &mut Report) {
             for contestant in Contestant::ALL {
                 let load = Load { n_clients, bytes, warm_up, measured };
                 let (target, pid) = (rig.target(contestant), rig.pid(contestant));
-                note(contestant, &load.run(&target, pid).await);
+                note(contestant, &load.run(&target, pid.as_slice()).await);
             }
         };
     all(1, USUAL, 1.5, &mut |contestant, sample| {

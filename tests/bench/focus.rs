@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Args) {
         warm_up: Duration::from_secs(1),
         measured: Duration::from_secs(args.seconds),
     };
-    let sample = load.run(&target, pid).await;
+    let sample = load.run(&target, pid.as_slice()).await;
     process::print(&format!(
         "{:.0} calls/s, p50 {:.0} µs, p99 {:.0} µs, processor time per call {:.1} µs\n",
         sample.throughput(),

@@ -10,6 +10,7 @@
 //! $ cargo bench --bench gateway -- instructions      # the cost of a call, counted by callgrind
 //! $ cargo bench --bench gateway -- build             # the README's first build, crate by crate
 //! $ cargo bench --bench gateway -- memory            # resident memory before and after loads
+//! $ cargo bench --bench gateway -- remote            # an https upstream, next to nginx
 //! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
 //! ```
 //!
@@ -35,8 +36,10 @@ mod instructions;
 mod load;
 mod memory;
 mod neighbours;
+mod nginx;
 mod process;
 mod proxy;
+mod remote;
 mod report;
 mod rig;
 mod session;
@@ -64,6 +67,7 @@ enum Part {
     Instructions(instructions::Args),
     Build(build::Args),
     Memory(memory::Args),
+    Remote(remote::Args),
     Focus(focus::Args),
     Upstream(upstream::Args),
     Proxy(proxy::Args),
@@ -96,6 +100,7 @@ fn main() -> ExitCode {
         Some(Part::Instructions(args)) => runtime.block_on(instructions::run(args)),
         Some(Part::Build(args)) => build::run(&args),
         Some(Part::Memory(args)) => runtime.block_on(memory::run(args)),
+        Some(Part::Remote(args)) => runtime.block_on(remote::run(args)),
         Some(Part::Focus(args)) => runtime.block_on(focus::run(args)),
         Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
         Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),

@@ -35,7 +35,7 @@ pub(crate) struct Sample {
     /// The latencies in microseconds, ascending.
     latencies_us: Vec<f64>,
     took: Duration,
-    cpu: Option<Duration>,
+    cpu: Duration,
 }
 
 /// The phase of a run: warm-up, measurement or end.
@@ -46,12 +46,12 @@ const MEASURED: u8 = 1;
 const OVER: u8 = 2;
 
 impl Load {
-    /// Loads `target` and measures the processor time of the process `pid`.
+    /// Loads `target` and measures the processor time of the processes `pids` together.
     ///
     /// # Panics
     ///
     /// If an answer is missing or wrong.
-    pub(crate) async fn run(self, target: &Target, pid: Option<u32>) -> Sample {
+    pub(crate) async fn run(self, target: &Target, pids: &[u32]) -> Sample {
         let phase = Arc::new(Phase::default());
         let mut clients = JoinSet::new();
         for number in 0..self.n_clients {
@@ -61,13 +61,13 @@ impl Load {
             clients.spawn(call(client, self.bytes, Arc::clone(&phase)));
         }
         time::sleep(self.warm_up).await;
-        let cpu_before = pid.map(usage::cpu);
+        let cpu_before = usage::cpu(pids);
         let start = Instant::now();
         phase.enter(MEASURED);
         time::sleep(self.measured).await;
         phase.enter(OVER);
         let took = start.elapsed();
-        let cpu = pid.map(usage::cpu).zip(cpu_before).map(|(after, before)| after - before);
+        let cpu = usage::cpu(pids).saturating_sub(cpu_before);
         let mut latencies_us: Vec<f64> = Vec::new();
         while let Some(seen) = clients.join_next().await {
             // A wrong answer in a task ends the run.
@@ -115,9 +115,9 @@ impl Sample {
         self.n_calls() / self.took.as_secs_f64()
     }
 
-    /// Returns the processor time per call, in microseconds.
+    /// Returns the processor time per call, in microseconds, if a process was measured.
     pub(crate) fn cpu_us(&self) -> Option<f64> {
-        self.cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / self.n_calls())
+        (!self.cpu.is_zero()).then(|| self.cpu.as_secs_f64() * 1e6 / self.n_calls())
     }
 
     #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 calls")]

@@ -159,7 +159,7 @@ impl Scenario {
         let warm_up = measured / 5;
         let load = Load { n_clients: N_CLIENTS, bytes: USUAL, warm_up, measured };
         let (sample, own, merged) = tokio::join!(
-            load.run(&own, None),
+            load.run(&own, &[]),
             lists(&own, warm_up + measured),
             lists(&merged, warm_up + measured)
         );

@@ -113,7 +113,7 @@ pub(crate) fn run_cargo(arguments: &[&str]) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is where the benchmark starts its processes")]
-fn command(program: &Path) -> Command {
+pub(crate) fn command(program: &Path) -> Command {
     Command::new(program)
 }
 

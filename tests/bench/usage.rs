@@ -11,11 +11,13 @@ pub(crate) struct Memory {
     pub(crate) anonymous: f64,
 }
 
-/// Returns the processor time of all running threads.
+/// Returns the processor time of all running threads of some processes.
 ///
 /// The scheduler counts nanoseconds per thread.
-pub(crate) fn cpu(pid: u32) -> Duration {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the process runs");
+pub(crate) fn cpu(pids: &[u32]) -> Duration {
+    let threads = pids
+        .iter()
+        .flat_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).expect("the process runs"));
     let nanoseconds = threads.filter_map(Result::ok).filter_map(|thread| {
         let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
         text.split(' ').next()?.parse::<u64>().ok()
