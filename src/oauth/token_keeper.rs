@@ -208,11 +208,10 @@ impl TokenKeeper {
         canonical_uri(&self.settings.load().http.url) == canonical_uri(url)
     }
 
-    /// Gives up the login of a server that is declared at another address now. Its file is kept.
+    /// Leaves the token to the last requests: the server is declared at another address now.
     pub(super) fn retire(&self) {
         let _in_order = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_retired.store(true, Ordering::Relaxed);
-        self.install(None);
     }
 
     /// Stores a record durably, and then makes it the current one. A record that cannot be stored is
@@ -243,6 +242,9 @@ impl TokenKeeper {
     /// [`LoginError::Replaced`] if the server is declared differently now.
     pub(super) fn replace(&self, record: LoginRecord, is_futile: bool) -> Result<(), LoginError> {
         let _in_order = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_retired.load(Ordering::Relaxed) {
+            return Err(LoginError::Replaced(self.server.clone()));
+        }
         let current = self.record();
         self.put(record, current.as_deref())?;
         let mut facts = self.facts();
@@ -254,9 +256,7 @@ impl TokenKeeper {
     fn put(&self, record: LoginRecord, current: Option<&LoginRecord>) -> Result<(), LoginError> {
         let settings = self.settings.load();
         // A token must not reach another server than the one that it was issued for.
-        if self.is_retired.load(Ordering::Relaxed)
-            || !record.is_of(&self.server, &settings.http, &settings.oauth)
-        {
+        if !record.is_of(&self.server, &settings.http, &settings.oauth) {
             return Err(LoginError::Replaced(self.server.clone()));
         }
         let stored = self.store.put_login(&record, current);
@@ -301,7 +301,8 @@ impl TokenKeeper {
         let settings = self.settings.load();
         let facts = self.facts();
         let has_grant = facts.record.as_ref().is_some_and(|record| record.renewal().is_some());
-        settings.is_client_credentials() || (has_grant && !facts.is_renewal_refused)
+        !self.is_retired.load(Ordering::Relaxed)
+            && (settings.is_client_credentials() || (has_grant && !facts.is_renewal_refused))
     }
 
     /// Commits a record off the event loops. Once started, it is completed.

@@ -167,7 +167,9 @@ async fn a_connection_to_an_old_address_gets_no_token_for_the_new_one() {
     let (fake, state) = (FakeAuthorization::new(), tempfile::tempdir().expect("a directory"));
     let service = service(PLAIN, &fake, Some(state.path()));
     log_in(&service, &fake).await.expect("logged in");
+    let of_git = authorizer(&service);
     service.reconfigure(&change_to("[servers.git]\nurl = \"https://other.example.com/mcp\"\n"));
+    assert!(of_git.bearer().is_some(), "its last requests need it");
     // A connection keeps it until its last request has ended.
     let of_other = authorizer(&service);
     service.reconfigure(&change_to(PLAIN));
