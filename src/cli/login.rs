@@ -49,8 +49,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         };
         service_target::request(&mut service, method, &params).await
     })?;
-    args.common.print(&result, |_| {
-        output::print(&format!("Logged in at server `{}`.\n", args.server));
+    args.common.print(&result, |result| {
+        // A pasted address may be the end of a login at another server.
+        let server = result["server"].as_str().unwrap_or(&args.server);
+        output::print(&format!("Logged in at server `{}`.\n", output::text(server)));
     })
 }
 
