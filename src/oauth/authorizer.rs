@@ -178,7 +178,7 @@ impl Authorizer {
         };
         let is_machine = self.keeper.settings.load().is_client_credentials();
         let mut facts = self.keeper.facts();
-        let requested = facts.record.as_ref().map(|record| record.requested.clone());
+        let requested = facts.record.as_ref().map(|record| record.basis.requested.clone());
         let is_new = !requested.unwrap_or_default().contains_all(&lacking);
         facts.last_error = Some(Arc::clone(&why));
         if !is_machine || is_new {
@@ -266,7 +266,7 @@ impl Authorizer {
                 Some(_) => LoginState::LoggedIn,
                 None => LoginState::NotAsked,
             },
-            issuer: record.map(|record| record.issuer.clone()),
+            issuer: record.map(|record| record.basis.issuer.clone()),
             scopes: record.map(|record| record.granted.as_slice().to_vec()).unwrap_or_default(),
             expires: record.and_then(|record| record.issued().checked_add(record.lifetime()?)),
             refreshed: record.map(|record| record.issued()),

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use super::{
     endpoint_client::EndpointClient,
+    login_basis::LoginBasis,
     registration::{ClientIdSource, OAuthClient},
     scope_selection::ScopeSet,
     secret_text::SecretText,
@@ -31,20 +32,8 @@ const VERSION: u32 = 1;
 pub(super) struct LoginRecord {
     version: u32,
     principal: String,
-    pub(super) server: String,
-    /// The declared URL of the server, without its query and login.
-    pub(super) url: String,
-    pub(super) issuer: String,
-    /// The server as its authorization server knows it.
-    pub(super) resource: String,
-    pub(super) sends_resource: bool,
-    pub(super) client: OAuthClient,
-    pub(super) token_endpoint: String,
-    pub(super) revocation_endpoint: Option<String>,
-    pub(super) redirect_url: String,
-    pub(super) is_client_credentials: bool,
-    /// The requested scopes.
-    pub(super) requested: ScopeSet,
+    #[serde(flatten)]
+    pub(super) basis: LoginBasis,
     /// The granted scopes.
     pub(super) granted: ScopeSet,
     pub(super) access_token: SecretText,
@@ -55,45 +44,19 @@ pub(super) struct LoginRecord {
     issued: u64,
 }
 
-/// The part of a record that does not change with a refresh.
-#[derive(Clone, Debug)]
-pub(super) struct LoginBasis {
-    pub(super) server: ServerName,
-    pub(super) url: String,
-    pub(super) issuer: String,
-    pub(super) resource: String,
-    pub(super) sends_resource: bool,
-    pub(super) client: OAuthClient,
-    pub(super) token_endpoint: String,
-    pub(super) revocation_endpoint: Option<String>,
-    pub(super) redirect_url: String,
-    pub(super) is_client_credentials: bool,
-    pub(super) requested: ScopeSet,
-}
-
 impl LoginRecord {
     /// Returns the record of a new login.
     pub(super) fn new(basis: LoginBasis, tokens: TokenSet, now: SystemTime) -> Self {
         Self {
             version: VERSION,
             principal: HOST_PRINCIPAL.to_owned(),
-            server: basis.server.to_string(),
-            url: basis.url,
-            issuer: basis.issuer,
-            resource: basis.resource,
-            sends_resource: basis.sends_resource,
-            client: basis.client,
-            token_endpoint: basis.token_endpoint,
-            revocation_endpoint: basis.revocation_endpoint,
-            redirect_url: basis.redirect_url,
-            is_client_credentials: basis.is_client_credentials,
             granted: tokens.scopes.unwrap_or_else(|| basis.requested.clone()),
-            requested: basis.requested,
             access_token: tokens.access_token,
             // metamcp logs in again instead. Source: RFC 6749, section 4.4.3.
             refresh_token: tokens.refresh_token.filter(|_| !basis.is_client_credentials),
             expires_in: tokens.lifetime.map(|life| life.as_secs_f64()),
             issued: unix_seconds(now),
+            basis,
         }
     }
 
@@ -136,16 +99,12 @@ impl LoginRecord {
     pub(super) fn renewal(&self) -> Option<TokenRequest<'_>> {
         let grant = match &self.refresh_token {
             Some(token) => TokenGrant::Refresh(token),
-            None if self.is_client_credentials => TokenGrant::ClientCredentials(&self.requested),
+            None if self.basis.is_client_credentials => {
+                TokenGrant::ClientCredentials(&self.basis.requested)
+            }
             None => return None,
         };
-        Some(TokenRequest {
-            endpoint: &self.token_endpoint,
-            issuer: &self.issuer,
-            client: &self.client,
-            resource: self.sends_resource.then_some(self.resource.as_str()),
-            grant,
-        })
+        Some(self.basis.request(grant))
     }
 
     /// Returns whether the record is that of a server as it is declared now.
@@ -155,26 +114,27 @@ impl LoginRecord {
         http: &HttpServerConfig,
         oauth: &OAuthConfig,
     ) -> bool {
-        let is_client = match self.client.source {
-            ClientIdSource::Configured => oauth.client_id.as_ref() == Some(&self.client.id),
+        let client = &self.basis.client;
+        let is_client = match client.source {
+            ClientIdSource::Configured => oauth.client_id.as_ref() == Some(&client.id),
             ClientIdSource::Document => {
                 let url = oauth.client_metadata_url.as_ref();
-                url.is_some_and(|url| url.to_string() == self.client.id)
+                url.is_some_and(|url| url.to_string() == client.id)
             }
             ClientIdSource::Registered => oauth.client_id.is_none(),
         };
         self.version == VERSION
             && self.principal == HOST_PRINCIPAL
-            && self.server == server.as_str()
-            && self.url == super::resource_metadata::canonical_uri(&http.url)
-            && self.is_client_credentials == (oauth.grant == OAuthGrant::ClientCredentials)
+            && self.basis.server == server.as_str()
+            && self.basis.url == super::resource_metadata::canonical_uri(&http.url)
+            && self.basis.is_client_credentials == (oauth.grant == OAuthGrant::ClientCredentials)
             && is_client
     }
 
     /// Returns the name of the file: one for each principal, server, issuer, resource and client.
     pub(super) fn file_name(&self) -> String {
-        let Self { principal, server, issuer, resource, client, .. } = self;
-        format!("login-{}.json", digest(&[principal, server, issuer, resource, &client.id]))
+        let LoginBasis { server, issuer, resource, client, .. } = &self.basis;
+        format!("login-{}.json", digest(&[&self.principal, server, issuer, resource, &client.id]))
     }
 
     /// Sends the request for the next tokens. A configured secret may have changed meanwhile.
@@ -185,8 +145,10 @@ impl LoginRecord {
     ) -> Option<Result<TokenSet, super::LoginError>> {
         let client = match configured {
             // The method was chosen by the metadata.
-            Some(client) => OAuthClient { auth_method: self.client.auth_method, ..client.clone() },
-            None => self.client.clone(),
+            Some(client) => {
+                OAuthClient { auth_method: self.basis.client.auth_method, ..client.clone() }
+            }
+            None => self.basis.client.clone(),
         };
         let request = self.renewal()?;
         Some(TokenRequest { client: &client, ..request }.send(http).await)

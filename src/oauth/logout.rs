@@ -45,11 +45,11 @@ impl LoginService {
 
 /// Revokes the tokens of a login.
 async fn revoke_all(keeper: &TokenKeeper, record: &LoginRecord) -> LogoutOutcome {
-    let Some(endpoint) = &record.revocation_endpoint else { return LogoutOutcome::Forgotten };
+    let Some(endpoint) = &record.basis.revocation_endpoint else { return LogoutOutcome::Forgotten };
     let revoking = async {
         let http = keeper.settings.load_full().endpoints()?;
         let configured = keeper.configured_client(None)?;
-        let client = configured.as_ref().unwrap_or(&record.client);
+        let client = configured.as_ref().unwrap_or(&record.basis.client);
         if let Some(token) = &record.refresh_token {
             revoke(&http, endpoint, client, token, "refresh_token").await?;
         }

@@ -1,17 +1,11 @@
 //! The login of metamcp by itself, with client credentials.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use super::{
-    LoginError,
-    discovery::discover,
-    login_record::{LoginBasis, LoginRecord},
-    registration::OAuthClient,
-    resource_metadata::canonical_uri,
-    scope_selection::{ScopeSelection, ScopeSet},
-    server_metadata::ServerMetadata,
-    token_keeper::TokenKeeper,
-    token_request::{TokenGrant, TokenRequest},
+    LoginError, discovery::discover, login_basis::LoginBasis, login_record::LoginRecord,
+    registration::OAuthClient, resource_metadata::canonical_uri, scope_selection::ScopeSelection,
+    server_metadata::ServerMetadata, token_keeper::TokenKeeper, token_request::TokenGrant,
 };
 
 /// Discovers the authorization server and gets the first token.
@@ -37,21 +31,12 @@ pub(super) async fn log_in(keeper: &Arc<TokenKeeper>) -> Result<LoginRecord, Log
         resource: found.resource_scopes.as_ref(),
         // There is no refresh token to ask for.
         authorization_server: None,
-        previous: previous.as_ref().map(|record| &record.requested),
+        previous: previous.as_ref().map(|record| &record.basis.requested),
         required: lacking.as_ref(),
-    };
-    let requested: ScopeSet = requested.scopes();
-    let tokens = TokenRequest {
-        endpoint: &endpoint,
-        issuer: &found.metadata.issuer,
-        client: &client,
-        resource: settings.oauth.sends_resource.then_some(found.resource.as_str()),
-        grant: TokenGrant::ClientCredentials(&requested),
-    };
-    let tokens = tokens.send(&http).await?;
-    keeper.facts().lacking = None;
+    }
+    .scopes();
     let basis = LoginBasis {
-        server: keeper.server.clone(),
+        server: keeper.server.to_string(),
         url: canonical_uri(&settings.http.url),
         issuer: found.metadata.issuer,
         resource: found.resource,
@@ -63,7 +48,10 @@ pub(super) async fn log_in(keeper: &Arc<TokenKeeper>) -> Result<LoginRecord, Log
         is_client_credentials: true,
         requested,
     };
-    Ok(TokenKeeper::record_of(basis, tokens))
+    let request = basis.request(TokenGrant::ClientCredentials(&basis.requested));
+    let tokens = request.send(&http).await?;
+    keeper.facts().lacking = None;
+    Ok(LoginRecord::new(basis, tokens, SystemTime::now()))
 }
 
 /// Returns the authorization server that the configured client was used with.

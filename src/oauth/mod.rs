@@ -25,6 +25,7 @@ mod client_document;
 mod discovery;
 mod endpoint_client;
 mod error;
+mod login_basis;
 mod login_metadata;
 mod login_record;
 mod login_service;

@@ -1,11 +1,12 @@
 //! The login of a person with a browser: its start, and its end.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use super::{
     CallbackAnswer, LoginError,
     discovery::{DiscoveredAuthorization, discover},
-    login_record::{LoginBasis, LoginRecord},
+    login_basis::LoginBasis,
+    login_record::LoginRecord,
     login_settings::LoginSettings,
     machine_login::{bound_issuer, configured_client},
     pkce::{self, PkceVerifier},
@@ -14,7 +15,7 @@ use super::{
     scope_selection::{ScopeSelection, ScopeSet, wants_offline_access},
     secret_text::SecretText,
     token_keeper::TokenKeeper,
-    token_request::{TokenGrant, TokenRequest},
+    token_request::TokenGrant,
 };
 use crate::config::defaults;
 
@@ -58,7 +59,8 @@ pub(super) async fn invite(
     };
     let is_futile = check_scopes(&keeper, lacking.as_ref(), replaced.as_deref())?;
     let bound = keeper.in_background(bound_issuer).await?;
-    let preferred = bound.as_deref().or(replaced.as_ref().map(|record| record.issuer.as_str()));
+    let preferred =
+        bound.as_deref().or(replaced.as_ref().map(|record| record.basis.issuer.as_str()));
     let found = discover(&http, &keeper.server, challenge, preferred).await?;
     found.metadata.check_pkce()?;
     let authorization_endpoint = found.metadata.endpoint("authorization_endpoint")?;
@@ -67,19 +69,19 @@ pub(super) async fn invite(
         http.check(url)?;
     }
     let client = obtain_client(&keeper, &settings, &found, &redirect_url).await?;
-    let previous = replaced.as_ref().filter(|record| record.issuer == found.metadata.issuer);
+    let previous = replaced.as_ref().filter(|record| record.basis.issuer == found.metadata.issuer);
     let requested = ScopeSelection {
         configured: settings.oauth.scopes.iter().cloned().collect(),
         challenged: found.challenge.as_ref().and_then(|challenge| challenge.scopes.as_ref()),
         resource: found.resource_scopes.as_ref(),
         authorization_server: found.metadata.scopes().as_ref(),
-        previous: previous.map(|record| &record.requested),
+        previous: previous.map(|record| &record.basis.requested),
         required: lacking.as_ref(),
     }
     .scopes();
     let (state, verifier) = (SecretText::random(), PkceVerifier::random());
     let basis = LoginBasis {
-        server: keeper.server.clone(),
+        server: keeper.server.to_string(),
         url: canonical_uri(&settings.http.url),
         issuer: found.metadata.issuer.clone(),
         resource: found.resource,
@@ -106,7 +108,7 @@ fn check_scopes(
     replaced: Option<&LoginRecord>,
 ) -> Result<bool, LoginError> {
     let (Some(lacking), Some(replaced)) = (lacking, replaced) else { return Ok(false) };
-    let is_futile = replaced.requested.contains_all(lacking);
+    let is_futile = replaced.basis.requested.contains_all(lacking);
     match is_futile && keeper.facts().n_futile >= defaults::STEP_UP_LOGINS_MAX {
         true => Err(LoginError::ScopesRefused {
             server: keeper.server.clone(),
@@ -133,7 +135,7 @@ async fn obtain_client(
     }
     let (issuer, redirect) = (metadata.issuer.clone(), redirect_url.to_owned());
     let stored = keeper.in_background(move |keeper| keeper.store.registration(&issuer, &redirect));
-    let stored = stored.await?.filter(|client| client.is_valid(std::time::SystemTime::now()));
+    let stored = stored.await?.filter(|client| client.is_valid(SystemTime::now()));
     if let Some(client) = stored {
         return Ok(client);
     }
@@ -189,17 +191,8 @@ impl PersonLogin {
     pub(super) async fn finish(self, answer: &CallbackAnswer) -> Result<(), LoginError> {
         let Self { keeper, settings, basis, verifier, is_issuer_named, is_futile } = self;
         let code = answer.code(&keeper.server, &basis.issuer, is_issuer_named)?;
-        let request = TokenRequest {
-            endpoint: &basis.token_endpoint,
-            issuer: &basis.issuer,
-            client: &basis.client,
-            resource: basis.sends_resource.then_some(basis.resource.as_str()),
-            grant: TokenGrant::Code {
-                code,
-                verifier: &verifier,
-                redirect_url: &basis.redirect_url,
-            },
-        };
+        let redirect_url = &basis.redirect_url;
+        let request = basis.request(TokenGrant::Code { code, verifier: &verifier, redirect_url });
         let tokens = match request.send(&settings.endpoints()?).await {
             Ok(tokens) => tokens,
             Err(error) => {
@@ -207,7 +200,7 @@ impl PersonLogin {
                 return Err(error);
             }
         };
-        let record = TokenKeeper::record_of(basis, tokens);
+        let record = LoginRecord::new(basis, tokens, SystemTime::now());
         keeper.in_background(move |keeper| keeper.replace(record, is_futile)).await?
     }
 }

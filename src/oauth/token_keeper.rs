@@ -24,8 +24,7 @@ use super::{
     AuthorizationFailure, LoginError, LoginRequired, challenge::BearerChallenge,
     login_record::LoginRecord, login_settings::LoginSettings, moment::Moment,
     refresh_schedule::RefreshSchedule, registration::OAuthClient, resource_metadata::canonical_uri,
-    scope_selection::ScopeSet, server_metadata::ServerMetadata, token_set::TokenSet,
-    token_store::TokenStore,
+    scope_selection::ScopeSet, server_metadata::ServerMetadata, token_store::TokenStore,
 };
 use crate::{
     backoff::Backoff, config::defaults, error_report::chain, redact::Redactor,
@@ -321,14 +320,6 @@ impl TokenKeeper {
     ) -> Result<T, LoginError> {
         let keeper = Arc::clone(self);
         task::spawn_blocking(move || work(&keeper)).await.map_err(|_| LoginError::Stopping)
-    }
-
-    /// Returns the tokens of a login as its record.
-    pub(super) fn record_of(
-        basis: super::login_record::LoginBasis,
-        tokens: TokenSet,
-    ) -> LoginRecord {
-        LoginRecord::new(basis, tokens, std::time::SystemTime::now())
     }
 
     pub(super) fn login_required(&self, why: Arc<str>) -> AuthorizationFailure {

@@ -14,8 +14,8 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AuthorizationFailure, LoginError, login_record::LoginRecord, machine_login,
-    token_keeper::TokenKeeper,
+    AuthorizationFailure, LoginError, login_basis::LoginBasis, login_record::LoginRecord,
+    machine_login, token_keeper::TokenKeeper,
 };
 use crate::{config::defaults, error_report::chain};
 
@@ -147,7 +147,7 @@ impl TokenKeeper {
             let _is_replaced = self.commit(Some(refused), without);
         }
         if code == Some("invalid_client") {
-            let LoginRecord { issuer, redirect_url, .. } = &**refused;
+            let LoginBasis { issuer, redirect_url, .. } = &refused.basis;
             let _stays_until_the_next_login = self.store.remove_registration(issuer, redirect_url);
         }
         false

@@ -91,7 +91,8 @@ impl TokenStore {
 
     /// Removes all logins at a server.
     pub(super) fn remove_logins(&self, server: &ServerName) -> io::Result<()> {
-        let logins = self.logins().into_iter().filter(|login| login.server == server.as_str());
+        let logins =
+            self.logins().into_iter().filter(|login| login.basis.server == server.as_str());
         logins.map(|login| self.remove_login(&login)).fold(Ok(()), io::Result::and)
     }
 
@@ -140,8 +141,9 @@ impl TokenStore {
     /// Drops the secret that an operator keeps elsewhere.
     fn without_configured_secret(login: &LoginRecord) -> LoginRecord {
         let mut stored = login.clone();
-        if stored.client.source == super::registration::ClientIdSource::Configured {
-            stored.client.secret = None;
+        let client = &mut stored.basis.client;
+        if client.source == super::registration::ClientIdSource::Configured {
+            client.secret = None;
         }
         stored
     }

@@ -34,6 +34,39 @@ async fn tokens_survive_the_end_of_the_process_with_all_that_a_refresh_needs() {
 }
 
 #[tokio::test]
+async fn a_stored_login_has_the_keys_that_earlier_versions_wrote() {
+    let (fake, state) = (FakeAuthorization::new(), tempfile::tempdir().expect("a directory"));
+    log_in(&service(PLAIN, &fake, Some(state.path())), &fake).await.expect("logged in");
+    let file = fs::read(&files(state.path(), "login-")[0]).expect("readable");
+    let stored: std::collections::BTreeMap<String, serde_json::Value> =
+        serde_json::from_slice(&file).expect("an object");
+    assert_eq!(
+        stored.keys().collect::<Vec<_>>(),
+        [
+            "access_token",
+            "client",
+            "expires_in",
+            "granted",
+            "is_client_credentials",
+            "issued",
+            "issuer",
+            "principal",
+            "redirect_url",
+            "refresh_token",
+            "requested",
+            "resource",
+            "revocation_endpoint",
+            "sends_resource",
+            "server",
+            "token_endpoint",
+            "url",
+            "version",
+        ]
+    );
+    assert_eq!(stored["server"], "git");
+}
+
+#[tokio::test]
 async fn only_the_user_of_the_service_can_read_the_files() {
     let (fake, state) = (FakeAuthorization::new(), tempfile::tempdir().expect("a directory"));
     let directory = state.path().join("oauth");
