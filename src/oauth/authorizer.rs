@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hyper::{StatusCode, header::HeaderValue};
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -122,12 +122,6 @@ impl Authorizer {
     /// Returns foreign text without the tokens that the server was sent: it may repeat them.
     pub fn redact(&self, text: &str) -> String {
         self.keeper.redactor().redact(text)
-    }
-
-    /// Returns the number of changes of the token so far, and notifies of further ones: a connection
-    /// that failed for want of a login can be tried again.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.keeper.changes.subscribe()
     }
 
     /// Returns the login that the server waits for, if any.

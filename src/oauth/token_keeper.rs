@@ -13,11 +13,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use hyper::{Uri, header::HeaderValue};
-use tokio::{
-    sync::{Notify, watch},
-    task,
-    time::Instant,
-};
+use tokio::{sync::Notify, task, time::Instant};
 use zeroize::Zeroizing;
 
 use super::{
@@ -91,8 +87,6 @@ pub(super) struct TokenKeeper {
     is_retired: AtomicBool,
     /// Held while a token is stored, so that files and memory change in the same order.
     commits: Mutex<()>,
-    /// The number of changes of the token.
-    pub(super) changes: watch::Sender<u64>,
     /// Wakes the service, which plans the next refresh.
     wake: Arc<Notify>,
 }
@@ -126,7 +120,6 @@ impl TokenKeeper {
             }),
             is_retired: AtomicBool::new(false),
             commits: Mutex::new(()),
-            changes: watch::channel(0).0,
             wake,
         }
     }
@@ -176,7 +169,6 @@ impl TokenKeeper {
             self.previous.store(Some(last));
         }
         drop(facts);
-        self.changes.send_modify(|n| *n += 1);
         self.wake.notify_one();
     }
 
