@@ -178,21 +178,24 @@ impl Attempts {
                     Err(source) => self.unanswered(source),
                 },
                 AttemptStage::LoggingIn(login) => match login.next().await {
-                    Ok(LoginStep::Ask(question)) => {
+                    LoginStep::Ask(question) => {
                         return Ok(CallEvent::Message(SideMessage::Question(*question)));
                     }
                     // A client of the modern era has no such notification.
-                    Ok(LoginStep::Notify(_)) if self.adapter.client.era() == Some(Era::Modern) => {
+                    LoginStep::Notify(_) if self.adapter.client.era() == Some(Era::Modern) => {
                         continue;
                     }
-                    Ok(LoginStep::Notify(notice)) => {
+                    LoginStep::Notify(notice) => {
                         return Ok(CallEvent::Message(SideMessage::Notification(notice)));
                     }
-                    Ok(LoginStep::Done) => {
+                    LoginStep::Done => {
                         self.logged_in();
                         continue;
                     }
-                    Err(error) => error,
+                    LoginStep::Refused => {
+                        let AttemptStage::LoggingIn(login) = self.take_stage() else { continue };
+                        login.into_error()
+                    }
                 },
                 AttemptStage::Over => return std::future::pending().await,
             };

@@ -25,7 +25,7 @@ pub(super) struct LoginExchange {
     server: ServerName,
     stage: LoginStage,
     /// The error of the call, if there is no login.
-    error: Option<CallError>,
+    error: CallError,
     since: Instant,
 }
 
@@ -49,11 +49,16 @@ pub(super) enum LoginStep {
     Notify(Message),
     /// The call can continue.
     Done,
+    /// There is no login: [`LoginExchange::into_error`].
+    Refused,
 }
 
 impl LoginExchange {
-    /// Returns the login at `server` that may turn `error` into an answer. `None` if clients may not
-    /// log in, or this one cannot show an address.
+    /// Returns the login at `server` that may turn `error` into an answer.
+    ///
+    /// # Errors
+    ///
+    /// `error`, if clients may not log in, or this one cannot show an address.
     pub(super) fn new(
         logins: Option<&Arc<LoginService>>,
         server: &ServerName,
@@ -71,15 +76,11 @@ impl LoginExchange {
             Box::pin(async move { logins.join(&server).await })
         };
         let stage = LoginStage::Beginning(beginning);
-        Ok(Self { logins, server, stage, error: Some(error), since: Instant::now() })
+        Ok(Self { logins, server, stage, error, since: Instant::now() })
     }
 
     /// Returns the next step. Cancel safe.
-    ///
-    /// # Errors
-    ///
-    /// The error of the call, if there is no login.
-    pub(super) async fn next(&mut self) -> Result<LoginStep, CallError> {
+    pub(super) async fn next(&mut self) -> LoginStep {
         loop {
             match &mut self.stage {
                 LoginStage::Beginning(beginning) => match beginning.await {
@@ -87,9 +88,9 @@ impl LoginExchange {
                         let (question, reply) =
                             ServerRequest::of_metamcp(question(&login), self.server.clone());
                         self.stage = LoginStage::Asked(reply, login);
-                        return Ok(LoginStep::Ask(Box::new(question)));
+                        return LoginStep::Ask(Box::new(question));
                     }
-                    Err(error) => return Err(self.failed(&error)),
+                    Err(error) => return self.refused(&error),
                 },
                 LoginStage::Asked(reply, login) => {
                     let is_accepted = matches!(
@@ -97,7 +98,7 @@ impl LoginExchange {
                         Ok(ClientReply::Answered(answer)) if has_accepted(&answer)
                     );
                     if !is_accepted {
-                        return Err(self.declined());
+                        return LoginStep::Refused;
                     }
                     let (logins, login) = (Arc::clone(&self.logins), login.clone());
                     let id = login.id.clone();
@@ -108,11 +109,11 @@ impl LoginExchange {
                     let (ended, notice) = (waiting.await, completed(login));
                     self.stage = LoginStage::Over;
                     return match ended {
-                        Ok(()) => Ok(LoginStep::Notify(notice)),
-                        Err(error) => Err(self.failed(&error)),
+                        Ok(()) => LoginStep::Notify(notice),
+                        Err(error) => self.refused(&error),
                     };
                 }
-                LoginStage::Over => return Ok(LoginStep::Done),
+                LoginStage::Over => return LoginStep::Done,
             }
         }
     }
@@ -122,16 +123,15 @@ impl LoginExchange {
         self.since.elapsed()
     }
 
-    fn failed(&mut self, error: &LoginError) -> CallError {
-        let (server, reason) = (&self.server, chain(error));
-        tracing::warn!(mcp_server = %server, reason, "no login at server `{server}`: {reason}");
-        self.declined()
+    /// Returns the error of the call, after [`LoginStep::Refused`].
+    pub(super) fn into_error(self) -> CallError {
+        self.error
     }
 
-    fn declined(&mut self) -> CallError {
-        let lost =
-            || CallError::UnknownServer { server: self.server.to_string(), similar: Vec::new() };
-        self.error.take().unwrap_or_else(lost)
+    fn refused(&self, error: &LoginError) -> LoginStep {
+        let (server, reason) = (&self.server, chain(error));
+        tracing::warn!(mcp_server = %server, reason, "no login at server `{server}`: {reason}");
+        LoginStep::Refused
     }
 }
 

@@ -6,8 +6,8 @@ use hyper::{Uri, header::HeaderName, http::uri::Scheme};
 use toml::Spanned;
 
 use super::{
-    ClientTlsConfig, Config, ProxyConfig, SecretValue, ServerAuth, ServerConfig, TransportConfig,
-    defaults,
+    ClientTlsConfig, Config, OAuthConfig, ProxyConfig, SecretValue, ServerAuth, ServerConfig,
+    TransportConfig, defaults,
     diagnostic::ConfigProblem,
     refusal::Refusal,
     url,
@@ -41,6 +41,16 @@ impl HttpServerConfig {
             auth: ServerAuth::Auto,
             tls: ClientTlsConfig::default(),
             proxy: ProxyConfig::None,
+        }
+    }
+
+    /// Returns the settings of its login with OAuth; `None` if it has no such login.
+    pub fn oauth(&self) -> Option<OAuthConfig> {
+        match &self.auth {
+            _ if self.has_static_authorization() => None,
+            ServerAuth::Auto => Some(OAuthConfig::default()),
+            ServerAuth::OAuth(oauth) => Some(oauth.clone()),
+            ServerAuth::None => None,
         }
     }
 

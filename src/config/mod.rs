@@ -76,7 +76,7 @@ pub use search::{EmbeddingConfig, SearchConfig};
 pub use secret::SecretValue;
 pub use secret_reference::SecretReference;
 pub use server::{EraChoice, RetryPolicy, ServerConfig, StartPolicy, TransportConfig};
-pub use server_auth::{OAuthConfig, OAuthGrant, ServerAuth};
+pub use server_auth::{OAuthConfig, OAuthGrant, ServerAuth, is_scope};
 pub use service::{LogLevel, ServiceConfig};
 pub use session::{SessionConfig, SessionMode};
 pub use sharing::SharingMode;

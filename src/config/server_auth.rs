@@ -120,13 +120,21 @@ pub(super) struct OAuthTable {
 
 impl Default for OAuthTable {
     fn default() -> Self {
+        let OAuthConfig {
+            client_id,
+            client_secret,
+            scopes,
+            client_metadata_url,
+            sends_resource,
+            grant,
+        } = OAuthConfig::default();
         Self {
-            client_id: None,
-            client_secret: None,
-            scopes: Vec::new(),
-            client_metadata_url: None,
-            resource: true,
-            grant: OAuthGrant::AuthorizationCode,
+            client_id,
+            client_secret,
+            scopes,
+            client_metadata_url,
+            resource: sends_resource,
+            grant,
         }
     }
 }
@@ -146,6 +154,11 @@ fn metadata_url<'de, D: Deserializer<'de>>(found: D) -> Result<Option<Uri>, D::E
             Err(de::Error::custom(Refusal::new(message, EXAMPLE)))
         }
     }
+}
+
+/// Returns whether a text is one scope. Source: RFC 6749, section 3.3.
+pub fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'!' | b'#'..=b'[' | b']'..=b'~'))
 }
 
 impl TryFrom<OAuthTable> for OAuthConfig {
@@ -180,11 +193,6 @@ impl TryFrom<OAuthTable> for OAuthConfig {
             let message = format!("`auth` has {} scopes", scopes.len());
             return refused(&message, &format!("use {} or less", defaults::SCOPES_MAX));
         }
-        // Source: RFC 6749, section 3.3.
-        let is_scope = |text: &str| {
-            !text.is_empty()
-                && text.bytes().all(|byte| matches!(byte, b'!' | b'#'..=b'[' | b']'..=b'~'))
-        };
         if let Some(scope) = scopes.iter().find(|scope| !is_scope(scope)) {
             let message = format!("`{}` is not a scope", scope.escape_debug());
             return refused(&message, "write each scope as a text of its own, without spaces");

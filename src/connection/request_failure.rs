@@ -298,14 +298,7 @@ impl RequestFailure {
             Self::Closed | Self::Gone => {
                 "List the tools again, then call: metamcp is stopping, or no longer has this server."
             }
-            Self::Unauthorized(AuthorizationFailure::LoginRequired(required)) => {
-                return format!(
-                    "Ask the operator of this host to run `metamcp login {}`, then call again.",
-                    required.server
-                )
-                .into();
-            }
-            Self::Unauthorized(failure) => failure.hint(),
+            Self::Unauthorized(failure) => return failure.hint(),
             Self::Connect(error) => error.hint(),
             Self::Redirected(..) => {
                 "Set `url` to the address that the redirect leads to, if that is an MCP endpoint. A page for logins means that the upstream wants other credentials."

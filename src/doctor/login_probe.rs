@@ -58,7 +58,7 @@ pub(super) fn is_refused(http: &HttpServerConfig, error: &ConnectError) -> bool 
         error,
         ConnectError::Handshake { source: RequestFailure::Status(StatusCode::UNAUTHORIZED, _), .. }
     );
-    is_unauthorized && !http.has_static_authorization() && http.auth != ServerAuth::None
+    is_unauthorized && http.oauth().is_some()
 }
 
 /// Returns whether the configuration declares a login.

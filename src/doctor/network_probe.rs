@@ -54,13 +54,8 @@ pub(super) async fn probe(
     http: &HttpServerConfig,
     credentials: Option<&Path>,
 ) -> NetworkProbe {
-    let connector = Connector::new(ConnectorSettings {
-        tls: http.tls.clone(),
-        proxy: http.proxy.clone(),
-        policy: AddressPolicy::declared(),
-        credentials: credentials.map(Path::to_owned),
-    });
-    let connector = match connector {
+    let settings = ConnectorSettings::of(http, AddressPolicy::declared(), credentials);
+    let connector = match Connector::new(settings) {
         Ok(connector) => connector,
         Err(error) => {
             let finding = Some(unprepared(&error).of(name));
@@ -76,9 +71,10 @@ pub(super) async fn probe(
     };
     let phases = trace.steps.iter().enumerate().map(phase).collect();
     let finding = match (&trace.error, &trace.tls) {
-        (Some(error), _) => Some(unreachable_server(error)),
-        (None, Some(tls)) => expiry(tls, SystemTime::now()),
-        (None, None) => None,
+        (Some(error), _) => Some(
+            Finding::error(Servers, "cannot be connected").because(chain(error)).fix(error.hint()),
+        ),
+        (None, tls) => tls.as_ref().and_then(|tls| expiry(tls, SystemTime::now())),
     };
     NetworkProbe {
         phases,
@@ -103,10 +99,6 @@ fn unprepared(error: &DialError) -> Finding {
 
 fn is_of_service(error: &Arc<TlsIdentityError>) -> bool {
     matches!(**error, TlsIdentityError::Reference { .. })
-}
-
-fn unreachable_server(error: &DialError) -> Finding {
-    Finding::error(Servers, "cannot be connected").because(chain(error)).fix(error.hint())
 }
 
 /// Returns a finding if the certificate of a server expires soon.

@@ -8,7 +8,7 @@ use std::{
     future::{self, Ready},
     io,
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     task::{Context, Poll},
     vec,
@@ -34,7 +34,7 @@ use super::{
     tls_trust,
 };
 use crate::{
-    config::{ClientTlsConfig, ProxyConfig, defaults},
+    config::{ClientTlsConfig, HttpServerConfig, ProxyConfig, defaults},
     error_report::chain,
 };
 
@@ -49,6 +49,23 @@ pub struct ConnectorSettings {
     pub policy: AddressPolicy,
     /// The directory of credentials.
     pub credentials: Option<PathBuf>,
+}
+
+impl ConnectorSettings {
+    /// Returns the settings for a declared server: its trust and its proxy. `credentials` is the
+    /// directory of `credential:NAME`.
+    pub fn of(
+        server: &HttpServerConfig,
+        policy: AddressPolicy,
+        credentials: Option<&Path>,
+    ) -> Self {
+        Self {
+            tls: server.tls.clone(),
+            proxy: server.proxy.clone(),
+            policy,
+            credentials: credentials.map(Path::to_owned),
+        }
+    }
 }
 
 /// Connects to origins as its settings say.

@@ -229,10 +229,8 @@ pub(super) fn for_http2(
 /// Returns whether the peer provably did not execute a request: it was never written, or the peer
 /// says so. Source: RFC 9113, sections 6.8 and 8.7.
 pub(super) fn was_not_executed(error: &hyper::Error) -> bool {
-    let source = std::error::Error::source(error);
-    let stream = source.and_then(|source| source.downcast_ref::<h2::Error>());
     error.is_canceled()
-        || stream.is_some_and(|error| {
+        || http2_cause(error).is_some_and(|error| {
             error.is_remote()
                 && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
         })
@@ -240,9 +238,11 @@ pub(super) fn was_not_executed(error: &hyper::Error) -> bool {
 
 /// Returns whether the peer refused one stream, and takes others.
 pub(super) fn is_refused_stream(error: &hyper::Error) -> bool {
-    let source = std::error::Error::source(error);
-    let stream = source.and_then(|source| source.downcast_ref::<h2::Error>());
-    stream.is_some_and(|error| error.is_reset() && error.is_remote())
+    http2_cause(error).is_some_and(|error| error.is_reset() && error.is_remote())
+}
+
+fn http2_cause(error: &hyper::Error) -> Option<&h2::Error> {
+    std::error::Error::source(error)?.downcast_ref()
 }
 
 #[cfg(test)]

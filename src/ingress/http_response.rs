@@ -49,7 +49,8 @@ pub(super) fn event_stream<P: Into<ByteChunks>>(
     response
 }
 
-fn with_body(status: StatusCode, kind: &'static str, body: Body) -> Response {
+/// Returns a response with a body of this kind, which no cache keeps.
+pub(super) fn with_body(status: StatusCode, kind: &'static str, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -6,10 +6,10 @@
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
-    header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY},
+    header::{CONTENT_SECURITY_POLICY, HeaderValue, REFERRER_POLICY},
 };
 
-use super::{Body, IngressContext, Response, error::IngressError};
+use super::{Body, IngressContext, Response, error::IngressError, http_response};
 use crate::{
     error_report::chain,
     oauth::{CallbackAnswer, LoginError},
@@ -56,13 +56,11 @@ fn page(status: StatusCode, title: &str, text: &str) -> Response {
     let html = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title><body style=\"font:1.1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem\"><h1>{title}</h1><p>{text}</p></body></html>\n"
     );
-    let mut response = Response::new(Body::Left(bytes::Bytes::from(html).into()));
-    *response.status_mut() = status;
+    let body = Body::Left(bytes::Bytes::from(html).into());
+    let mut response = http_response::with_body(status, "text/html; charset=utf-8", body);
     let headers = response.headers_mut();
     let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }

@@ -1,6 +1,6 @@
 //! The failure to get a token for a request.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::server_name::ServerName;
 
@@ -39,12 +39,15 @@ impl AuthorizationFailure {
         }
     }
 
-    /// Returns the remedy for the operator.
-    pub fn hint(&self) -> &'static str {
+    /// Returns the next step for the caller.
+    pub fn hint(&self) -> Cow<'static, str> {
         match self {
-            Self::LoginRequired(_) => "Run `metamcp login NAME`.",
+            Self::LoginRequired(LoginRequired { server, .. }) => format!(
+                "Ask the operator of this host to run `metamcp login {server}`, then call again."
+            )
+            .into(),
             Self::Unavailable { .. } => {
-                "Check the authorization server. metamcp asks it again by itself."
+                "Check the authorization server. metamcp asks it again by itself.".into()
             }
         }
     }

@@ -7,7 +7,7 @@ use super::{
     oauth_http::OAuthHttpFactory, registration::OAuthClient, server_metadata::ServerMetadata,
 };
 use crate::{
-    config::{HttpServerConfig, OAuthConfig, OAuthGrant, ServerAuth},
+    config::{HttpServerConfig, OAuthConfig, OAuthGrant},
     server_name::ServerName,
 };
 
@@ -39,11 +39,7 @@ impl LoginMetadata {
         http: &HttpServerConfig,
         clients: &OAuthHttpFactory,
     ) -> Result<(Self, Option<LoginError>), LoginError> {
-        let oauth = match &http.auth {
-            ServerAuth::OAuth(oauth) => oauth.clone(),
-            ServerAuth::Auto | ServerAuth::None => OAuthConfig::default(),
-        };
-        let settings = LoginSettings::new(http, oauth, clients);
+        let settings = LoginSettings::new(http, http.oauth().unwrap_or_default(), clients);
         let found = discover(&settings.endpoints()?, server, None, None).await?;
         let (metadata, obstacle) = (&found.metadata, obstacle(&settings.oauth, &found.metadata));
         let shown = Self {

@@ -29,10 +29,7 @@ use super::{
     token_store::TokenStore,
 };
 use crate::{
-    config::{
-        CALLBACK_PATH, Config, HttpServerConfig, OAuthConfig, ServerAuth, ServerConfig,
-        ServerConfigs, TransportConfig, defaults,
-    },
+    config::{CALLBACK_PATH, Config, ServerConfigs, TransportConfig, defaults},
     error_report::chain,
     reconfigure::{ConfigChange, Reconfigure},
     server_name::ServerName,
@@ -299,8 +296,12 @@ impl LoginService {
         servers.retain(|server, _| declared.contains_key(server));
         let mut stored: Option<Vec<LoginRecord>> = None;
         for (server, config) in declared {
-            let Some((http, oauth)) = oauth_of(config) else {
-                match is_static(config) {
+            let TransportConfig::Http(http) = &config.transport else {
+                servers.remove(server);
+                continue;
+            };
+            let Some(oauth) = http.oauth() else {
+                match http.has_static_authorization() {
                     true => drop(servers.insert(server.clone(), ServerLogin::StaticHeader)),
                     false => drop(servers.remove(server)),
                 }
@@ -345,24 +346,6 @@ impl LoginService {
 /// Locks for a moment, never across an await.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the endpoint and the settings of OAuth for a server with such a login.
-fn oauth_of(server: &ServerConfig) -> Option<(&HttpServerConfig, OAuthConfig)> {
-    let TransportConfig::Http(http) = &server.transport else { return None };
-    if http.has_static_authorization() {
-        return None;
-    }
-    let oauth = match &http.auth {
-        ServerAuth::Auto => OAuthConfig::default(),
-        ServerAuth::OAuth(oauth) => oauth.clone(),
-        ServerAuth::None => return None,
-    };
-    Some((http, oauth))
-}
-
-fn is_static(server: &ServerConfig) -> bool {
-    matches!(&server.transport, TransportConfig::Http(http) if http.has_static_authorization())
 }
 
 /// Returns the address that browsers return to: the declared one, or that of the listener.

@@ -33,13 +33,10 @@ impl OAuthHttp for WebClient {
 /// It connects only to addresses that may be learned from the network.
 pub fn web_clients(credentials: Option<PathBuf>) -> OAuthHttpFactory {
     Arc::new(move |server| {
-        let connector = Connector::new(ConnectorSettings {
-            tls: server.tls.clone(),
-            proxy: server.proxy.clone(),
-            policy: AddressPolicy::discovered(&server.url),
-            credentials: credentials.clone(),
-        })
-        .map_err(|error| WebError::Dial(Arc::new(error)))?;
+        let policy = AddressPolicy::discovered(&server.url);
+        let settings = ConnectorSettings::of(server, policy, credentials.as_deref());
+        let connector =
+            Connector::new(settings).map_err(|error| WebError::Dial(Arc::new(error)))?;
         let limits = WebLimits {
             timeout: defaults::OAUTH_TOKEN_TIMEOUT,
             body_bytes_max: defaults::OAUTH_BODY_BYTES_MAX,

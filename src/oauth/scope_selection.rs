@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::defaults;
+use crate::config::{defaults, is_scope};
 
 /// The scope that asks an authorization server for a refresh token.
 const OFFLINE_ACCESS: &str = "offline_access";
@@ -43,14 +43,10 @@ impl ScopeSet {
 }
 
 impl FromIterator<String> for ScopeSet {
-    /// Keeps valid scopes only, as many as a configuration may have. Source: RFC 6749, section 3.3.
+    /// Keeps valid scopes only, as many as a configuration may have.
     fn from_iter<I: IntoIterator<Item = String>>(scopes: I) -> Self {
-        let is_scope = |text: &String| {
-            !text.is_empty()
-                && text.bytes().all(|byte| matches!(byte, b'!' | b'#'..=b'[' | b']'..=b'~'))
-        };
         let mut unique: Vec<String> = Vec::new();
-        for scope in scopes.into_iter().filter(is_scope) {
+        for scope in scopes.into_iter().filter(|scope| is_scope(scope)) {
             if unique.len() < defaults::SCOPES_MAX && !unique.contains(&scope) {
                 unique.push(scope);
             }

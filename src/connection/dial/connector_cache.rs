@@ -41,13 +41,9 @@ impl ConnectorCache {
         {
             return Ok(Arc::clone(connector));
         }
-        let connector = Connector::new(ConnectorSettings {
-            tls: declared.tls.clone(),
-            proxy: declared.proxy.clone(),
-            policy: AddressPolicy::declared(),
-            credentials: credentials.map(Path::to_owned),
-        })
-        .map_err(|source| ConnectError::Connector { server: server.clone(), source })?;
+        let settings = ConnectorSettings::of(declared, AddressPolicy::declared(), credentials);
+        let connector = Connector::new(settings)
+            .map_err(|source| ConnectError::Connector { server: server.clone(), source })?;
         cached.known.insert(server.clone(), (declared.clone(), Arc::clone(&connector)));
         Ok(connector)
     }
