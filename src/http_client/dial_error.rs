@@ -214,5 +214,16 @@ pub enum HttpSendError {
     Dial(Arc<DialError>),
     /// The connection broke after the request was sent, at least in part.
     #[error(transparent)]
-    BrokenOff(hyper::Error),
+    BrokenOff(BrokenConnection),
+}
+
+/// The failure of a connection in the middle of a request or an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum BrokenConnection {
+    /// It was a connection over HTTP/1.1.
+    #[error(transparent)]
+    Http1(hyper::Error),
+    /// It was a connection over HTTP/2.
+    #[error(transparent)]
+    Http2(h2::Error),
 }

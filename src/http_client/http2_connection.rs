@@ -1,4 +1,7 @@
 //! One HTTP/2 connection, which carries many requests at a time.
+//!
+//! A task of its own moves the bytes of all streams. The caller of a request polls its stream, so
+//! an answer costs one wake-up; hyper's client would pass each request through two further tasks.
 
 use std::{
     fmt,
@@ -11,23 +14,26 @@ use std::{
     task::Poll,
 };
 
-use hyper::{
-    Request, Response,
-    body::Incoming,
-    client::conn::http2,
-    header::{CONNECTION, HOST},
+use bytes::Bytes;
+use h2::{
+    Ping, PingPong, Reason, RecvStream,
+    client::{Builder, Connection, SendRequest},
 };
-use hyper_util::rt::TokioTimer;
-use tokio::time::Instant;
+use hyper::{
+    Method, Request, Response,
+    body::Body,
+    header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE},
+};
+use hyper_util::rt::TokioIo;
+use tokio::time::{self, Instant};
 
 use super::{
     Origin,
     http_stream::{HttpStream, TlsAlert},
-    scoped_tasks::TaskSpawner,
 };
 use crate::{config::defaults, http_body::OutgoingBody};
 
-type Driver = http2::Connection<HttpStream, OutgoingBody, TaskSpawner>;
+type Driver = Connection<TokioIo<HttpStream>, Bytes>;
 
 /// The streams of a connection until the peer has told its limit. A peer that allows fewer refuses
 /// the others, which are sent again.
@@ -47,14 +53,30 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// The largest frame from a peer, in bytes: the smallest limit that HTTP/2 allows.
 const FRAME_BYTES_MAX: u32 = 16 << 10;
 
-/// The unsent bytes of one stream, which more would wait for.
-const SEND_BUFFER_BYTES_MAX: usize = 256 << 10;
+/// The headers of a request over HTTP/1.1 that HTTP/2 forbids. Source: RFC 9113, section 8.2.2.
+const HTTP1_HEADERS: [HeaderName; 7] = [
+    CONNECTION,
+    HOST,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// The reason why a request over HTTP/2 got no answer.
+#[derive(Debug)]
+pub(super) struct Http2Failure {
+    pub(super) source: h2::Error,
+    /// The peer provably did not execute the request.
+    pub(super) is_unsent: bool,
+}
 
 /// One HTTP/2 connection.
 pub(super) struct Http2Connection {
-    sender: http2::SendRequest<OutgoingBody>,
+    sender: SendRequest<Bytes>,
     /// Polled by the task of the connection; `None` once it has ended.
-    driver: Mutex<Option<Pin<Box<Driver>>>>,
+    driver: Mutex<Option<Driver>>,
     n_streams: AtomicUsize,
     /// The end of the last stream.
     used: Mutex<Instant>,
@@ -68,30 +90,21 @@ pub(super) struct StreamGuard(Arc<Http2Connection>);
 
 impl Http2Connection {
     /// Returns a connection on `stream`, which [`Http2Connection::drive`] must drive.
-    pub(super) async fn start(
-        stream: HttpStream,
-        spawner: TaskSpawner,
-    ) -> Result<Arc<Self>, hyper::Error> {
+    pub(super) async fn start(stream: HttpStream) -> Result<Arc<Self>, h2::Error> {
         let alert = stream.alert();
         let header_bytes_max = u32::try_from(defaults::HTTP_BUFFER_BYTES_MAX).unwrap_or(u32::MAX);
-        let (sender, driver) = http2::Builder::new(spawner)
-            .timer(TokioTimer::new())
+        let (sender, driver) = Builder::new()
+            .enable_push(false)
             .initial_max_send_streams(STREAMS_AT_FIRST)
-            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_frame_size(FRAME_BYTES_MAX)
             .max_header_list_size(header_bytes_max)
-            .max_send_buf_size(SEND_BUFFER_BYTES_MAX)
-            // A dead peer is noticed as soon as by the probes of TCP, and behind proxies as well.
-            .keep_alive_interval(defaults::UPSTREAM_TCP_PROBE_AFTER)
-            .keep_alive_timeout(
-                defaults::UPSTREAM_TCP_PROBE_INTERVAL * defaults::UPSTREAM_TCP_PROBES,
-            )
-            .handshake(stream)
+            .handshake(TokioIo::new(stream))
             .await?;
         Ok(Arc::new(Self {
             sender,
-            driver: Mutex::new(Some(Box::pin(driver))),
+            driver: Mutex::new(Some(driver)),
             n_streams: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
             is_retired: AtomicBool::new(false),
@@ -99,21 +112,42 @@ impl Http2Connection {
         }))
     }
 
-    /// Drives the connection until it ends.
+    /// Drives the connection until it ends, or its peer has left a probe unanswered. Each stream
+    /// receives the error of its own.
     pub(super) async fn drive(&self) {
+        let pings = self.driver().as_mut().and_then(Driver::ping_pong);
+        let Some(mut pings) = pings else { return };
+        tokio::select! {
+            () = self.move_bytes() => {}
+            () = self.wait_until_dead(&mut pings) => {}
+        }
+        self.close();
+    }
+
+    /// Moves the bytes of all streams until the connection ends.
+    async fn move_bytes(&self) {
         poll_fn(|context| {
             let mut driver = self.driver();
-            match driver.as_mut().map(|driver| driver.as_mut().poll(context)) {
+            match driver.as_mut().map(|driver| Pin::new(driver).poll(context)) {
                 Some(Poll::Pending) => Poll::Pending,
-                // Each stream receives the error of its own.
-                Some(Poll::Ready(_)) | None => {
-                    *driver = None;
-                    Poll::Ready(())
-                }
+                Some(Poll::Ready(_)) | None => Poll::Ready(()),
             }
         })
         .await;
-        self.retire();
+    }
+
+    /// Waits until the peer does not answer a probe. It is sent while a stream is in use, as often
+    /// as a probe of TCP, and behind proxies as well.
+    async fn wait_until_dead(&self, pings: &mut PingPong) {
+        let timeout = defaults::UPSTREAM_TCP_PROBE_INTERVAL * defaults::UPSTREAM_TCP_PROBES;
+        loop {
+            time::sleep(defaults::UPSTREAM_TCP_PROBE_AFTER).await;
+            if self.n_streams() > 0
+                && !matches!(time::timeout(timeout, pings.ping(Ping::opaque())).await, Ok(Ok(_)))
+            {
+                return;
+            }
+        }
     }
 
     /// Sends no further requests here. The connection closes after its last stream.
@@ -121,7 +155,7 @@ impl Http2Connection {
         self.is_retired.store(true, Ordering::Relaxed);
     }
 
-    /// Closes a connection without streams.
+    /// Closes the connection at once.
     pub(super) fn close(&self) {
         self.retire();
         *self.driver() = None;
@@ -129,7 +163,7 @@ impl Http2Connection {
 
     /// Returns whether the connection takes further requests, as far as is known.
     pub(super) fn is_usable(&self) -> bool {
-        !self.is_retired.load(Ordering::Relaxed) && !self.sender.is_closed()
+        !self.is_retired.load(Ordering::Relaxed)
     }
 
     /// Returns the number of streams in use.
@@ -139,7 +173,7 @@ impl Http2Connection {
 
     /// Returns the number of streams that the peer allows at a time.
     pub(super) fn streams_max(&self) -> usize {
-        self.driver().as_ref().map_or(0, |driver| driver.current_max_send_streams())
+        self.sender.current_max_send_streams()
     }
 
     /// Returns whether so many streams are in use that another connection is due.
@@ -152,7 +186,7 @@ impl Http2Connection {
         (self.n_streams() == 0).then(|| *self.used())
     }
 
-    fn driver(&self) -> MutexGuard<'_, Option<Pin<Box<Driver>>>> {
+    fn driver(&self) -> MutexGuard<'_, Option<Driver>> {
         // Held for one poll.
         self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,12 +209,27 @@ impl StreamGuard {
         &self.0
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its answer. Dropping the future gives up the
+    /// request.
     pub(super) async fn send(
         &self,
         request: Request<OutgoingBody>,
-    ) -> Result<Response<Incoming>, hyper::Error> {
-        self.0.sender.clone().send_request(request).await
+    ) -> Result<Response<RecvStream>, Http2Failure> {
+        let (head, mut body) = request.into_parts();
+        let mut sender = self.0.sender.clone();
+        let unsent = |source| Http2Failure { source, is_unsent: true };
+        let (answer, mut stream) = sender
+            .send_request(Request::from_parts(head, ()), body.is_end_stream())
+            .map_err(unsent)?;
+        // The chunks share the memory of the message: a queue of them takes none.
+        while let Some(chunk) = body.next()
+            // The peer may answer, or refuse, before it has read the request.
+            && stream.send_data(chunk, body.is_end_stream()).is_ok()
+        {}
+        answer.await.map_err(|source| {
+            let is_unsent = was_not_executed(&source);
+            Http2Failure { source, is_unsent }
+        })
     }
 }
 
@@ -221,28 +270,29 @@ pub(super) fn for_http2(
     if let Some(url) = origin.url(request.uri()) {
         *request.uri_mut() = url;
     }
-    request.headers_mut().remove(HOST);
-    request.headers_mut().remove(CONNECTION);
+    let length = Body::size_hint(request.body()).exact();
+    let length = length.filter(|length| *length > 0 || request.method() == Method::POST);
+    let headers = request.headers_mut();
+    for name in &HTTP1_HEADERS {
+        headers.remove(name);
+    }
+    if let Some(length) = length {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
     request
 }
 
-/// Returns whether the peer provably did not execute a request: it was never written, or the peer
-/// says so. Source: RFC 9113, sections 6.8 and 8.7.
-pub(super) fn was_not_executed(error: &hyper::Error) -> bool {
-    error.is_canceled()
-        || http2_cause(error).is_some_and(|error| {
-            error.is_remote()
-                && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
-        })
+impl Http2Failure {
+    /// Returns whether the peer refused one stream, and takes others.
+    pub(super) fn is_refused_stream(&self) -> bool {
+        self.source.is_reset() && self.source.is_remote()
+    }
 }
 
-/// Returns whether the peer refused one stream, and takes others.
-pub(super) fn is_refused_stream(error: &hyper::Error) -> bool {
-    http2_cause(error).is_some_and(|error| error.is_reset() && error.is_remote())
-}
-
-fn http2_cause(error: &hyper::Error) -> Option<&h2::Error> {
-    std::error::Error::source(error)?.downcast_ref()
+/// Returns whether the peer says that it did not execute a request. Source: RFC 9113, sections 6.8
+/// and 8.7.
+fn was_not_executed(error: &h2::Error) -> bool {
+    error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM))
 }
 
 #[cfg(test)]

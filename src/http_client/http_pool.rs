@@ -17,13 +17,11 @@ use tokio::{
 };
 
 use super::{
-    Connector, DialError, HttpSendError, Origin, OwnedTasks, ResponseBody, TlsFailure,
+    BrokenConnection, Connector, DialError, HttpSendError, Origin, OwnedTasks, ResponseBody,
+    TlsFailure,
     http_stream::TlsAlert,
     http1_connection::Http1Connection,
-    http2_connection::{
-        Http2Connection, StreamGuard, for_http2, is_refused_stream, was_not_executed,
-    },
-    response_body::BodyCarrier,
+    http2_connection::{Http2Connection, StreamGuard, for_http2},
 };
 use crate::{config::defaults, error_report::chain, http_body::OutgoingBody};
 
@@ -38,6 +36,12 @@ const TRIES_MAX: u32 = 4;
 const UNKNOWN: u8 = 0;
 const HTTP1: u8 = 1;
 const HTTP2: u8 = 2;
+
+/// A connection for one request.
+enum RequestCarrier {
+    Http1(Http1Connection),
+    Http2(StreamGuard),
+}
 
 /// The connections to one origin.
 #[derive(Debug)]
@@ -104,8 +108,8 @@ impl HttpPool {
                 Some(connection) => (connection, true),
                 // Boxed: mostly there is an idle one, and no space is needed for this.
                 None => match Box::pin(self.obtain()).await.map_err(HttpSendError::Dial)? {
-                    BodyCarrier::Http1(connection) => (connection, false),
-                    BodyCarrier::Http2(stream) => {
+                    RequestCarrier::Http1(connection) => (connection, false),
+                    RequestCarrier::Http2(stream) => {
                         let request = for_http2(request(), &self.origin);
                         match Box::pin(self.send_on(stream, request)).await {
                             Err(HttpSendError::Dial(error))
@@ -122,11 +126,15 @@ impl HttpPool {
                 continue;
             }
             match connection.send(request()).await {
-                Ok(answer) => return Ok(self.answer(answer, BodyCarrier::Http1(connection))),
+                Ok(answer) => {
+                    let pool = Arc::clone(self);
+                    return Ok(answer.map(|body| ResponseBody::http1(body, connection, pool)));
+                }
                 // The peer closed it at the moment of its reuse, and nothing was written.
                 Err(error) if error.is_canceled() && was_idle => n_left += 1,
                 Err(error) => {
                     let is_unsent = error.is_canceled();
+                    let error = BrokenConnection::Http1(error);
                     return Err(self.failure(error, is_unsent, connection.alert.as_ref()));
                 }
             }
@@ -140,30 +148,26 @@ impl HttpPool {
         request: Request<OutgoingBody>,
     ) -> Result<Response<ResponseBody>, HttpSendError> {
         match stream.send(request).await {
-            Ok(answer) => Ok(self.answer(answer, BodyCarrier::Http2(stream))),
-            Err(error) => {
-                let is_unsent = was_not_executed(&error);
-                if !is_refused_stream(&error) {
+            Ok(answer) => {
+                let (head, body) = answer.into_parts();
+                let body = ResponseBody::http2(body, &head.headers, stream, Arc::clone(self));
+                Ok(Response::from_parts(head, body))
+            }
+            Err(failure) => {
+                if !failure.is_refused_stream() {
                     stream.connection().retire();
                 }
-                Err(self.failure(error, is_unsent, stream.connection().alert.as_ref()))
+                let (error, alert) = (failure.source, stream.connection().alert.as_ref());
+                Err(self.failure(BrokenConnection::Http2(error), failure.is_unsent, alert))
             }
         }
-    }
-
-    fn answer(
-        self: &Arc<Self>,
-        answer: Response<hyper::body::Incoming>,
-        carrier: BodyCarrier,
-    ) -> Response<ResponseBody> {
-        answer.map(|body| ResponseBody::new(body, carrier, Arc::clone(self)))
     }
 
     /// Returns the reason why a request got no answer. A server that refuses the certificate of
     /// metamcp may say so only now, and has read no request.
     fn failure(
         &self,
-        error: hyper::Error,
+        error: BrokenConnection,
         is_unsent: bool,
         alert: Option<&TlsAlert>,
     ) -> HttpSendError {
@@ -179,18 +183,18 @@ impl HttpPool {
     }
 
     /// Returns a connection that is not idle: a shared one, or a new one.
-    async fn obtain(self: &Arc<Self>) -> Result<BodyCarrier, Arc<DialError>> {
+    async fn obtain(self: &Arc<Self>) -> Result<RequestCarrier, Arc<DialError>> {
         if !self.origin.is_secure() || self.protocol.load(Ordering::Relaxed) == HTTP1 {
             return self.connect().await;
         }
         if let Some(stream) = self.share(false) {
-            return Ok(BodyCarrier::Http2(stream));
+            return Ok(RequestCarrier::Http2(stream));
         }
         let n_failed = self.failed().0;
         let turn = match self.turn.try_acquire() {
             Ok(turn) => turn,
             Err(_) => match self.share(true) {
-                Some(stream) => return Ok(BodyCarrier::Http2(stream)),
+                Some(stream) => return Ok(RequestCarrier::Http2(stream)),
                 // The semaphore is never closed; without a permit, this request connects too.
                 None => match self.turn.acquire().await {
                     Ok(turn) => turn,
@@ -199,7 +203,7 @@ impl HttpPool {
             },
         };
         if let Some(stream) = self.share(false) {
-            return Ok(BodyCarrier::Http2(stream));
+            return Ok(RequestCarrier::Http2(stream));
         }
         if self.protocol.load(Ordering::Relaxed) == HTTP1 {
             drop(turn);
@@ -213,7 +217,7 @@ impl HttpPool {
         match self.connect().await {
             Ok(carrier) => Ok(carrier),
             Err(error) => match self.share(true) {
-                Some(stream) => Ok(BodyCarrier::Http2(stream)),
+                Some(stream) => Ok(RequestCarrier::Http2(stream)),
                 None => {
                     let mut failed = self.failed();
                     *failed = (failed.0 + 1, Some(Arc::clone(&error)));
@@ -224,24 +228,24 @@ impl HttpPool {
     }
 
     /// Makes a connection.
-    async fn connect(self: &Arc<Self>) -> Result<BodyCarrier, Arc<DialError>> {
+    async fn connect(self: &Arc<Self>) -> Result<RequestCarrier, Arc<DialError>> {
         let dialed = self.connector.dial(&self.origin).await.map_err(Arc::new)?;
         self.is_reached.store(true, Ordering::Relaxed);
-        let closed = |error: hyper::Error| {
-            Arc::new(DialError::Closed { origin: self.origin.clone(), why: chain(&error) })
-        };
+        let closed =
+            |error| Arc::new(DialError::Closed { origin: self.origin.clone(), why: chain(&error) });
         if !dialed.is_http2 {
             self.protocol.store(HTTP1, Ordering::Relaxed);
-            let connection = Http1Connection::start(dialed.stream).await.map_err(closed)?;
-            return Ok(BodyCarrier::Http1(connection));
+            let starting = Http1Connection::start(dialed.stream).await;
+            let connection = starting.map_err(BrokenConnection::Http1).map_err(closed)?;
+            return Ok(RequestCarrier::Http1(connection));
         }
-        let starting = Http2Connection::start(dialed.stream, self.tasks.spawner());
-        let connection = starting.await.map_err(closed)?;
+        let starting = Http2Connection::start(dialed.stream).await;
+        let connection = starting.map_err(BrokenConnection::Http2).map_err(closed)?;
         self.protocol.store(HTTP2, Ordering::Relaxed);
         let stream = StreamGuard::take(&connection);
         self.shared().push(Arc::clone(&connection));
         self.tasks.spawn(run(Arc::downgrade(self), connection));
-        Ok(BodyCarrier::Http2(stream))
+        Ok(RequestCarrier::Http2(stream))
     }
 
     /// Takes a stream of the HTTP/2 connection that has the fewest in use. A busy one is taken only

@@ -24,24 +24,24 @@ mod http_pool;
 mod http_stream;
 mod json_client;
 mod origin;
+mod owned_tasks;
 mod proxy_route;
 mod response_body;
-mod scoped_tasks;
 mod tls_failure;
 mod tls_trust;
 mod web_client;
 
 pub use address_policy::{AddressPolicy, AddressRefusal, AddressScope};
 pub use connector::{Connector, ConnectorSettings};
-pub use dial_error::{DialError, DialStep, HttpSendError};
+pub use dial_error::{BrokenConnection, DialError, DialStep, HttpSendError};
 pub use dial_trace::{DialTrace, TlsSummary};
 pub use error::WebError;
 pub use http_pool::HttpPool;
 pub use json_client::JsonClient;
 pub use origin::{Origin, resolve_reference};
+pub use owned_tasks::OwnedTasks;
 pub use proxy_route::ProxyRefusal;
 pub use response_body::ResponseBody;
-pub use scoped_tasks::OwnedTasks;
 pub use tls_failure::TlsFailure;
 pub use web_client::{WebClient, WebLimits, is_redirect, redirect_target};
 

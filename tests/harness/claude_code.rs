@@ -12,7 +12,6 @@ use super::{
 };
 
 /// A connected client, in the era that the server chose.
-#[expect(clippy::large_enum_variant, reason = "a test has few of them")]
 pub(crate) enum ClaudeCode {
     Modern {
         client: Box<Modern>,

@@ -19,7 +19,6 @@ pub(crate) enum Era {
 
 /// A client with the full set of features.
 #[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "a test has few of them")]
 pub(crate) enum EraClient {
     /// A client with a session.
     Legacy(Client),

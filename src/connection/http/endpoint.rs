@@ -21,7 +21,8 @@ use crate::{
     error_report::chain,
     http_body::{self, BodyReadError, MemoryPressurePolicy, OutgoingBody},
     http_client::{
-        Connector, HttpPool, HttpSendError, Origin, ResponseBody, is_redirect, redirect_target,
+        BrokenConnection, Connector, HttpPool, HttpSendError, Origin, ResponseBody, is_redirect,
+        redirect_target,
     },
     oauth::Authorizer,
     protocol::{
@@ -331,7 +332,7 @@ pub(super) async fn read_whole(
 }
 
 /// Reads a body to its end and returns its beginning.
-pub(super) async fn drain(mut body: ResponseBody) -> Result<Vec<u8>, hyper::Error> {
+pub(super) async fn drain(mut body: ResponseBody) -> Result<Vec<u8>, BrokenConnection> {
     let mut beginning = Vec::new();
     while let Some(frame) = body.frame().await {
         if let Ok(chunk) = frame?.into_data() {

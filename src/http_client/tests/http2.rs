@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use hyper::Version;
+use h2::{Reason, RecvStream, server::SendResponse};
+use hyper::{Response, StatusCode, Version};
 use tokio::{sync::Semaphore, time};
 
 use super::{
@@ -142,4 +143,86 @@ async fn a_dropped_request_returns_its_stream() {
         }
     }
     assert_eq!(site.n_connections(), 1);
+}
+
+/// Opens a port for one HTTP/2 connection, on which `serve` answers the first request. The site then
+/// keeps the connection open, and moves its bytes only if `is_alive`.
+async fn raw_site(
+    authority: &TestAuthority,
+    is_alive: bool,
+    serve: impl FnOnce(Request<RecvStream>, SendResponse<Bytes>) + Send + 'static,
+) -> (Uri, OwnedTasks) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    let tls = authority.site("localhost", true, |_| {});
+    let tasks = OwnedTasks::default();
+    tasks.spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a client");
+        let stream = tls.acceptor.accept(stream).await.expect("TLS");
+        let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
+        let (request, respond) =
+            connection.accept().await.expect("a request").expect("a whole one");
+        serve(request, respond);
+        while is_alive && connection.accept().await.is_some() {}
+        pending::<()>().await;
+    });
+    (format!("https://localhost:{port}/").parse().expect("a URL"), tasks)
+}
+
+#[tokio::test]
+async fn an_answer_that_is_reset_before_its_end_is_broken_off() {
+    for reason in [Reason::NO_ERROR, Reason::INTERNAL_ERROR] {
+        let authority = TestAuthority::new();
+        let (url, _site) = raw_site(&authority, true, move |_, mut respond| {
+            let head = Response::builder().status(StatusCode::OK).body(()).expect("a head");
+            let mut body = respond.send_response(head, false).expect("sent");
+            body.send_data("[1,".into(), false).expect("sent");
+            body.send_reset(reason);
+        })
+        .await;
+        let web = WebClient::new(connector(authority.trust()), limits());
+        let error = web.fetch(get(url)).await.expect_err("half an answer");
+        assert_eq!(error.code(), "BROKEN_OFF", "{reason:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_whose_peer_answers_no_probe_is_closed() {
+    let authority = TestAuthority::new();
+    let (asked, is_asked) = tokio::sync::oneshot::channel();
+    let (url, _site) = raw_site(&authority, false, move |request, respond| {
+        asked.send((request, respond)).expect("the test waits");
+    })
+    .await;
+    let limits = WebLimits { timeout: Duration::from_secs(3600), ..limits() };
+    let web = WebClient::new(connector(authority.trust()), limits);
+    let silence = async {
+        let _unanswered = is_asked.await.expect("a request");
+        time::pause();
+        pending::<()>().await;
+    };
+    let error = tokio::select! {
+        answer = web.fetch(get(url)) => answer.expect_err("no answer"),
+        () = silence => unreachable!("it has no end"),
+    };
+    assert_eq!(error.code(), "BROKEN_OFF");
+}
+
+#[tokio::test]
+async fn a_request_over_http2_has_no_header_of_one_hop() {
+    let authority = TestAuthority::new();
+    let (site, _) = slow_site(&authority, 100).await;
+    let web = WebClient::new(connector(authority.trust()), limits());
+    let mut request = Request::post(site.url("/short").to_string());
+    for (name, value) in [("te", "gzip"), ("keep-alive", "5"), ("upgrade", "h2c"), ("x-a", "b")] {
+        request = request.header(name, value);
+    }
+    let body = Bytes::from(vec![b'x'; 300_000]);
+    web.fetch(request.body(body.clone()).expect("a request")).await.expect("an answer");
+    let recorded = site.recorded().remove(0);
+    assert_eq!(recorded.body, body, "it is larger than the windows");
+    assert_eq!((recorded.header("x-a"), recorded.header("content-length")), ("b", "300000"));
+    for name in ["te", "keep-alive", "upgrade", "host"] {
+        assert_eq!(recorded.header(name), "", "{name}");
+    }
 }

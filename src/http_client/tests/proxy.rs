@@ -2,23 +2,24 @@
 
 use std::sync::{Arc, Mutex};
 
+use hyper::rt::Executor as _;
 use tokio::{io, net::TcpStream};
 
-use super::{certificates::TestAuthority, *};
+use super::{certificates::TestAuthority, test_site::TaskSpawner, *};
 
 /// A proxy that opens tunnels, or answers with another status.
 struct TestProxy {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
-    _tasks: OwnedTasks,
+    _tasks: Arc<OwnedTasks>,
 }
 
 impl TestProxy {
     async fn open(status: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("bound").port();
-        let (heads, tasks) = (Arc::<Mutex<Vec<String>>>::default(), OwnedTasks::default());
-        let (recorded, spawner) = (Arc::clone(&heads), tasks.spawner());
+        let (heads, tasks) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<OwnedTasks>::default());
+        let (recorded, spawner) = (Arc::clone(&heads), TaskSpawner::of(&tasks));
         tasks.spawn(async move {
             while let Ok((mut client, _)) = listener.accept().await {
                 let recorded = Arc::clone(&recorded);
@@ -37,7 +38,7 @@ impl TestProxy {
                         let _hung_up = io::copy_bidirectional(&mut client, &mut site).await;
                     }
                 };
-                hyper::rt::Executor::execute(&spawner, tunnel);
+                spawner.execute(tunnel);
             }
         });
         Self { port, heads, _tasks: tasks }

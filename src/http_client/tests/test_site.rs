@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     pin::pin,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -16,6 +16,7 @@ use hyper::{
     HeaderMap, Request, Response, Uri, Version,
     body::Incoming,
     header,
+    rt::Executor,
     server::conn::{http1, http2},
     service::{Service, service_fn},
 };
@@ -67,10 +68,10 @@ impl SiteTls {
         if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return serve(state, stream).await;
         }
-        let tasks = OwnedTasks::default();
+        let tasks = Arc::<OwnedTasks>::default();
         let closing = Arc::clone(&state);
         let mut serving = pin!(
-            http2::Builder::new(tasks.spawner())
+            http2::Builder::new(TaskSpawner::of(&tasks))
                 .max_concurrent_streams(self.streams_max)
                 .serve_connection(TokioIo::new(stream), service(state))
         );
@@ -90,7 +91,25 @@ pub(crate) struct TestSite {
     port: u16,
     scheme: &'static str,
     state: Arc<State>,
-    _tasks: OwnedTasks,
+    _tasks: Arc<OwnedTasks>,
+}
+
+/// Starts tasks for an owner while it exists.
+#[derive(Clone)]
+pub(super) struct TaskSpawner(Weak<OwnedTasks>);
+
+impl TaskSpawner {
+    pub(super) fn of(tasks: &Arc<OwnedTasks>) -> Self {
+        Self(Arc::downgrade(tasks))
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for TaskSpawner {
+    fn execute(&self, work: F) {
+        if let Some(tasks) = self.0.upgrade() {
+            tasks.spawn(work);
+        }
+    }
 }
 
 struct State {
@@ -129,8 +148,8 @@ impl TestSite {
             closing: Notify::new(),
             respond: Box::new(move |recorded| Box::pin(respond(recorded))),
         });
-        let tasks = OwnedTasks::default();
-        let (serving, spawner) = (Arc::clone(&state), tasks.spawner());
+        let tasks = Arc::<OwnedTasks>::default();
+        let (serving, spawner) = (Arc::clone(&state), TaskSpawner::of(&tasks));
         tasks.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 serving.n_connections.fetch_add(1, Ordering::Relaxed);
@@ -141,7 +160,7 @@ impl TestSite {
                         Some(tls) => tls.serve(state, stream).await,
                     }
                 };
-                hyper::rt::Executor::execute(&spawner, connection);
+                spawner.execute(connection);
             }
         });
         Self { port, scheme, state, _tasks: tasks }
