@@ -14,14 +14,14 @@ use crate::{
     server_name::ServerName,
 };
 
-/// Answers `auth/login`: begins a login, which `auth/wait` or `auth/finish` ends.
+/// Answers `auth/login`: begins a login, or joins one; `auth/wait` or `auth/finish` ends it.
 pub(super) async fn begin(request: &ControlRequest<'_>) -> MethodResult {
     let server = server(request)?;
     tracing::info!(
         mcp_server = %server, peer_uid = request.requester.uid(),
         "an operator has begun a login at server `{server}`"
     );
-    let login = logins(request).begin(&server).await.map_err(refused)?;
+    let login = logins(request).join(&server).await.map_err(refused)?;
     let ends_in = login.ends.saturating_duration_since(Instant::now());
     let ends_in_ms = u64::try_from(ends_in.as_millis()).unwrap_or(u64::MAX);
     let begun = json!({

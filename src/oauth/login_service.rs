@@ -136,11 +136,10 @@ impl LoginService {
     }
 
     /// Starts a login, in place of a running one at the same server.
-    ///
-    /// # Errors
-    ///
-    /// [`LoginError`] if the server or its authorization server supports no login.
-    pub async fn begin(self: &Arc<Self>, server: &ServerName) -> Result<PendingLogin, LoginError> {
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        server: &ServerName,
+    ) -> Result<PendingLogin, LoginError> {
         let authorizer = self.oauth(server)?;
         let redirect_url = self.redirect_url.load().as_ref().clone();
         let invited = Box::pin(invite(Arc::clone(authorizer.keeper()), redirect_url)).await;
@@ -152,14 +151,19 @@ impl LoginService {
         Ok(begun)
     }
 
-    /// Returns the login that waits at a server, or starts one: several clients may need the same.
+    /// Returns the login that waits at a server, or starts one: several clients and operators may
+    /// need the same. One that is about to end is not shared.
     ///
     /// # Errors
     ///
-    /// As for [`LoginService::begin`].
+    /// [`LoginError`] if the server or its authorization server supports no login.
     pub async fn join(self: &Arc<Self>, server: &ServerName) -> Result<PendingLogin, LoginError> {
         let authorizer = self.oauth(server)?;
-        let waiting = || self.pending().waiting(server, Instant::now()).map(Ok);
+        let waiting = || {
+            let now = Instant::now();
+            let waiting = self.pending().waiting(server, now);
+            waiting.filter(|login| login.ends >= now + defaults::LOGIN_TIMEOUT / 2).map(Ok)
+        };
         let (service, server) = (Arc::clone(self), server.clone());
         let beginning = authorizer.join_login(waiting, async move { service.begin(&server).await });
         beginning.outcome().await.unwrap_or(Err(LoginError::Stopping))
@@ -196,12 +200,22 @@ impl LoginService {
         finishing.await.unwrap_or(Err(LoginError::Stopping)).map(|()| server)
     }
 
-    /// Waits until a login ends. Cancel safe.
+    /// Waits until a login ends, or another one that has taken its place. Cancel safe.
     ///
     /// # Errors
     ///
     /// [`LoginError`] if it fails, or its time is over.
     pub async fn wait(&self, login: &LoginId) -> Result<(), LoginError> {
+        let mut id = login.clone();
+        loop {
+            let ended = self.wait_for(&id).await;
+            let Err(LoginError::Replaced(server)) = &ended else { return ended };
+            let Some(next) = self.pending().waiting(server, Instant::now()) else { return ended };
+            id = next.id;
+        }
+    }
+
+    async fn wait_for(&self, login: &LoginId) -> Result<(), LoginError> {
         let watched = self.pending().watch(login);
         let (mut phase, ends) = watched.ok_or(LoginError::UnknownLogin)?;
         loop {

@@ -3,8 +3,8 @@
 use tokio::time;
 
 use super::{
-    LoginError, LoginService, login_record::LoginRecord, token_keeper::TokenKeeper,
-    token_request::revoke,
+    LoginError, LoginService, login_record::LoginRecord, pending_logins::LoginPhase,
+    token_keeper::TokenKeeper, token_request::revoke,
 };
 use crate::{config::defaults, error_report::chain, server_name::ServerName};
 
@@ -28,11 +28,21 @@ impl LoginService {
     /// [`LoginError`] if the server has no login, or a file cannot be removed.
     pub async fn logout(&self, server: &ServerName) -> Result<LogoutOutcome, LoginError> {
         let authorizer = self.oauth(server)?;
-        self.pending().replace(server);
+        let exchanging = {
+            let mut pending = self.pending();
+            pending.replace(server);
+            pending.exchanging(server)
+        };
         let leaving = self.tasks.spawn(async move {
-            // The tokens of a renewal in flight would not be revoked.
-            let _much_too_slow =
-                time::timeout(defaults::OAUTH_REVOCATION_TIMEOUT, authorizer.settle()).await;
+            // The tokens of a login or a renewal in flight would be neither forgotten nor revoked.
+            let settled = async {
+                authorizer.settle().await;
+                for mut phase in exchanging {
+                    let is_over = |phase: &LoginPhase| matches!(phase, LoginPhase::Ended(_));
+                    let _forgotten = phase.wait_for(is_over).await;
+                }
+            };
+            let _much_too_slow = time::timeout(defaults::OAUTH_REVOCATION_TIMEOUT, settled).await;
             let keeper = authorizer.keeper();
             match keeper.in_background(TokenKeeper::forget).await?? {
                 Some(record) => Ok(revoke_all(keeper, &record).await),

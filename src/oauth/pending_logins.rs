@@ -132,6 +132,13 @@ impl<T> PendingLogins<T> {
         self.logins.get(id).map(|login| (login.phase.subscribe(), login.ends))
     }
 
+    /// Returns the phases of the logins at a server for which metamcp gets the tokens.
+    pub(super) fn exchanging(&self, server: &ServerName) -> Vec<watch::Receiver<LoginPhase>> {
+        let at_server = self.logins.values().filter(|login| login.server == *server);
+        let phases = at_server.map(|login| login.phase.subscribe());
+        phases.filter(|phase| matches!(*phase.borrow(), LoginPhase::Exchanging)).collect()
+    }
+
     /// Returns the login that waits at a server.
     pub(super) fn waiting(&self, server: &ServerName, now: Instant) -> Option<PendingLogin> {
         let is_waiting = |login: &StartedLogin<T>| {

@@ -3,7 +3,7 @@
 use hyper::Uri;
 use serde::Deserialize;
 
-use super::{LoginError, pkce, scope_selection::ScopeSet};
+use super::{LoginError, endpoint_client::quote, pkce, scope_selection::ScopeSet};
 use crate::http_client::Origin;
 
 /// The well-known path of RFC 8414.
@@ -58,8 +58,8 @@ impl ServerMetadata {
         match is_same_issuer(&self.issuer, issuer) {
             true => Ok(()),
             false => Err(LoginError::IssuerMismatch {
-                expected: issuer.into(),
-                found: super::endpoint_client::quote(&self.issuer).into(),
+                expected: quote(issuer).into(),
+                found: quote(&self.issuer).into(),
             }),
         }
     }
@@ -70,7 +70,7 @@ impl ServerMetadata {
         let methods = self.code_challenge_methods_supported.as_deref().unwrap_or_default();
         match methods.iter().any(|method| method == pkce::CHALLENGE_METHOD) {
             true => Ok(()),
-            false => Err(LoginError::NoPkce { issuer: self.issuer.as_str().into() }),
+            false => Err(LoginError::NoPkce { issuer: quote(&self.issuer).into() }),
         }
     }
 

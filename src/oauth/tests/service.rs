@@ -5,7 +5,7 @@ use tokio::time;
 
 use super::*;
 use crate::{
-    config::Config,
+    config::{Config, defaults},
     oauth::{LoginId, LoginKind, LoginState, LogoutOutcome},
     reconfigure::{ConfigChange, Reconfigure as _},
 };
@@ -39,14 +39,59 @@ async fn an_answer_finishes_one_login_once() {
 async fn a_login_that_is_not_finished_ends() {
     let fake = FakeAuthorization::new();
     let service = service(PLAIN, &fake, None);
-    let first = service.begin(&git()).await.expect("begun");
-    let second = service.begin(&git()).await.expect("begun");
-    let replaced = service.wait(&first.id).await.expect_err("replaced");
-    assert_eq!(replaced.code(), "LOGIN_REPLACED");
-    assert_eq!(service.wait(&second.id).await.expect_err("late").code(), "LOGIN_EXPIRED");
-    let answer = CallbackAnswer::parse(&fake.agree(&second.url)).expect("an answer");
+    let login = service.begin(&git()).await.expect("begun");
+    assert_eq!(service.wait(&login.id).await.expect_err("late").code(), "LOGIN_EXPIRED");
+    let answer = CallbackAnswer::parse(&fake.agree(&login.url)).expect("an answer");
     assert_eq!(service.finish(&answer).await.expect_err("late").code(), "LOGIN_UNKNOWN");
     assert_eq!(service.statuses()[0].state, LoginState::NotAsked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_login_is_shared_until_half_of_its_time_is_over() {
+    let fake = FakeAuthorization::new();
+    let service = service(PLAIN, &fake, None);
+    let first = service.join(&git()).await.expect("begun");
+    assert_eq!(service.join(&git()).await.expect("joined").url, first.url);
+    let waited = service.wait(&first.id);
+    let later = async {
+        time::sleep(defaults::LOGIN_TIMEOUT / 2 + Duration::from_secs(1)).await;
+        let second = service.join(&git()).await.expect("begun");
+        assert_ne!(second.url, first.url);
+        let answer = CallbackAnswer::parse(&fake.agree(&second.url)).expect("an answer");
+        service.finish(&answer).await.expect("finished");
+    };
+    let (waited, ()) = tokio::join!(waited, later);
+    waited.expect("the login in its place is finished");
+}
+
+#[tokio::test]
+async fn a_logout_ends_a_login_that_is_almost_finished() {
+    let (fake, state) = (FakeAuthorization::new(), tempfile::tempdir().expect("a directory"));
+    let service = service(PLAIN, &fake, Some(state.path()));
+    let login = service.begin(&git()).await.expect("begun");
+    let answer = CallbackAnswer::parse(&fake.agree(&login.url)).expect("an answer");
+    let gate = Arc::new(tokio::sync::Notify::new());
+    fake.set().gate = Some(Arc::clone(&gate));
+    let finish = service.finish(&answer);
+    let logout = async {
+        while service.pending().exchanging(&git()).is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let release = async {
+            // The logout has its turn first.
+            tokio::task::yield_now().await;
+            fake.set().gate = None;
+            gate.notify_one();
+        };
+        let git = git();
+        tokio::join!(service.logout(&git), release).0.expect("out")
+    };
+    let (finished, outcome) = tokio::join!(finish, logout);
+    finished.expect("the tokens had arrived");
+    assert_eq!(outcome, LogoutOutcome::Revoked);
+    assert!(authorizer(&service).bearer().is_none());
+    let restarted = super::service(PLAIN, &fake, Some(state.path()));
+    assert!(authorizer(&restarted).bearer().is_none());
 }
 
 #[tokio::test(start_paused = true)]

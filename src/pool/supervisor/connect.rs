@@ -193,10 +193,15 @@ impl Supervisor {
         let permits = {
             let mut state = self.state();
             if !state.is_closing {
-                tracing::warn!(
-                    mcp_server = %name, error = text, %hint,
-                    "connection failed: {text}. {hint}"
-                );
+                // A login is not waited for by the breaker, so each call comes here until it.
+                if error.is_login_required() && state.history.last_error.as_ref() == Some(&text) {
+                    tracing::debug!(mcp_server = %name, "server `{name}` still needs a login");
+                } else {
+                    tracing::warn!(
+                        mcp_server = %name, error = text, %hint,
+                        "connection failed: {text}. {hint}"
+                    );
+                }
                 self.transition(&mut state, |life| life.fail(Instant::now()));
             }
             state.history.last_error = Some(text);
