@@ -385,7 +385,12 @@ impl std::fmt::Debug for LoginService {
 
 impl Reconfigure for LoginService {
     fn reconfigure(&self, change: &ConfigChange) {
-        self.redirect_url.store(Arc::new(redirect_url(&change.new, self.address)));
+        let redirect_url = Arc::new(redirect_url(&change.new, self.address));
+        if self.redirect_url.swap(Arc::clone(&redirect_url)) != redirect_url {
+            // The authorization servers would send browsers to the old address.
+            let servers = self.servers();
+            servers.keys().for_each(|server| self.pending().replace(server));
+        }
         self.is_open_to_clients.store(change.new.auth.by_clients, Ordering::Relaxed);
         self.declare(&change.servers);
         self.wake.notify_one();

@@ -65,6 +65,19 @@ async fn a_waiting_login_is_shared_until_half_of_its_time_is_over() {
 }
 
 #[tokio::test]
+async fn a_new_redirect_address_ends_the_logins_with_the_old_one() {
+    let fake = FakeAuthorization::new();
+    let service = service(PLAIN, &fake, None);
+    let old = service.join(&git()).await.expect("begun");
+    let moved = format!("[auth]\nredirect_url = \"https://host.example/oauth/callback\"\n{PLAIN}");
+    service.reconfigure(&change_to(&moved));
+    assert_eq!(service.wait(&old.id).await.expect_err("ended").code(), "LOGIN_REPLACED");
+    let new = service.join(&git()).await.expect("begun");
+    let redirect = &fake_authorization::query(&new.url)["redirect_uri"];
+    assert_eq!(redirect, "https://host.example/oauth/callback");
+}
+
+#[tokio::test]
 async fn a_logout_ends_a_login_that_is_almost_finished() {
     let (fake, state) = (FakeAuthorization::new(), tempfile::tempdir().expect("a directory"));
     let service = service(PLAIN, &fake, Some(state.path()));
