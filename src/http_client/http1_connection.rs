@@ -63,12 +63,13 @@ impl Http1Connection {
         self.sender.poll_ready(context).map(|ready| ready.is_ok())
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends the request that `request` builds, and waits for the head of its answer. The future
+    /// has no space for the request, which hyper takes at once.
     pub(super) async fn send(
         &mut self,
-        request: Request<OutgoingBody>,
+        request: impl FnOnce() -> Request<OutgoingBody>,
     ) -> Result<Response<Incoming>, hyper::Error> {
-        let mut answer = pin!(self.sender.send_request(request));
+        let mut answer = pin!(self.sender.send_request(request()));
         let driver = &mut self.driver;
         poll_fn(|context| {
             drive(driver, context);

@@ -125,7 +125,7 @@ impl HttpPool {
                 n_left += 1;
                 continue;
             }
-            match connection.send(request()).await {
+            match connection.send(&request).await {
                 Ok(answer) => {
                     let pool = Arc::clone(self);
                     return Ok(answer.map(|body| ResponseBody::http1(body, connection, pool)));

@@ -150,7 +150,7 @@ impl HttpUpstream {
         if let Some(forwarded) = forwarded {
             forwarded.add_to(headers.to_mut());
         }
-        let answer = self.send(Method::POST, headers, frame).await?;
+        let answer = self.send(Method::POST, &headers, frame).await?;
         self.check(&answer).map(|()| answer)
     }
 
@@ -174,7 +174,7 @@ impl HttpUpstream {
         if let Some(forwarded) = forwarded {
             forwarded.add_to(&mut headers);
         }
-        let answer = self.send(Method::POST, Cow::Owned(headers), frame).await?;
+        let answer = self.send(Method::POST, &headers, frame).await?;
         self.check(&answer).map(|()| answer)
     }
 
@@ -189,7 +189,7 @@ impl HttpUpstream {
     pub(super) async fn delete_session(&self, session: HeaderValue) -> Result<(), RequestFailure> {
         let mut headers = self.base_headers.clone();
         headers.insert(SESSION, session);
-        self.send(Method::DELETE, Cow::Owned(headers), &Bytes::new().into()).await.map(drop)
+        self.send(Method::DELETE, &headers, &Bytes::new().into()).await.map(drop)
     }
 
     /// Posts a message that has no answer, and waits until it was taken.
@@ -221,12 +221,12 @@ impl HttpUpstream {
         if let Some(forwarded) = forwarded {
             forwarded.add_to(&mut headers);
         }
-        self.send(Method::GET, Cow::Owned(headers), &Bytes::new().into()).await
+        self.send(Method::GET, &headers, &Bytes::new().into()).await
     }
 
     /// Ends the session.
     pub(super) async fn delete(&self) -> Result<(), RequestFailure> {
-        self.send(Method::DELETE, self.headers(), &Bytes::new().into()).await.map(drop)
+        self.send(Method::DELETE, &self.headers(), &Bytes::new().into()).await.map(drop)
     }
 
     fn headers(&self) -> Cow<'_, HeaderMap> {
@@ -259,14 +259,14 @@ impl HttpUpstream {
     async fn send(
         &self,
         method: Method,
-        headers: Cow<'_, HeaderMap>,
+        headers: &HeaderMap,
         body: &ByteChunks,
     ) -> Result<Response<ResponseBody>, RequestFailure> {
         match &self.authorizer {
-            None => Ok(self.attempt(&method, &headers, body, None).await?),
+            None => Ok(self.attempt(&method, headers, body, None).await?),
             // Boxed: few upstreams require a login.
             Some(authorizer) => {
-                Box::pin(self.send_authorized(authorizer, &method, &headers, body)).await
+                Box::pin(self.send_authorized(authorizer, &method, headers, body)).await
             }
         }
     }
@@ -298,9 +298,14 @@ fn target(url: &Uri) -> Uri {
     url.path_and_query().cloned().map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-/// Returns the wait that an answer asks for, if it does.
-pub(super) fn retry_after(answer: &Response<ResponseBody>) -> Option<RetryAfter> {
-    RetryAfter::read(answer.status(), answer.headers(), SystemTime::now)
+/// Returns an answer, or the wait that it asks for and its body.
+pub(super) fn unless_wait(
+    answer: Response<ResponseBody>,
+) -> Result<Response<ResponseBody>, (RetryAfter, ResponseBody)> {
+    match RetryAfter::read(answer.status(), answer.headers(), SystemTime::now) {
+        Some(asked) => Err((asked, answer.into_body())),
+        None => Ok(answer),
+    }
 }
 
 /// Returns whether an answer is an event stream.

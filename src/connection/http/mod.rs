@@ -13,7 +13,7 @@ use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use hyper::StatusCode;
+use hyper::{Response, StatusCode};
 use tokio::{
     sync::mpsc,
     time::{self, Instant},
@@ -114,10 +114,12 @@ impl HttpLink {
         Box::pin(async move {
             let Some(link) = connection.http() else { return };
             let id = post.id;
-            // Only requests of the modern era name their version. Boxed to save space for others.
-            let exchanged = match client_meta::version_of(&post.request) {
-                Some(_) => Box::pin(link.exchange_modern(&connection, &post, &inbox)).await,
-                None => link.exchange(&connection, &post, &inbox).await,
+            // Only requests of the modern era name their version. Boxed: the allocator keeps two
+            // blocks of up to 1 KiB at hand, and searches for one that is larger.
+            let is_modern = client_meta::version_of(&post.request).is_some();
+            let exchanged = match is_modern {
+                true => Box::pin(link.exchange_modern(&connection, &post, &inbox)).await,
+                false => Box::pin(link.exchange(&connection, &post, &inbox)).await,
             };
             if let Err(failure) = exchanged {
                 // A lost subscription is opened again, and no client's request fails with it.
@@ -174,28 +176,27 @@ impl HttpLink {
         let (id, account, holds) = (*id, connection.account_of(*id), frame.len());
         let mut waits = RequestWaits::default();
         let answer = loop {
-            let answer = self.upstream.post(frame, forwarded.as_deref()).await?;
-            let Some(asked) = endpoint::retry_after(&answer) else { break answer };
+            let asked =
+                match endpoint::unless_wait(self.upstream.post(frame, forwarded.as_deref()).await?)
+                {
+                    Ok(answer) => break answer,
+                    Err(asked) => asked,
+                };
             // Boxed, like all rare paths.
-            let refusal = (asked, answer.into_body());
-            if !Box::pin(self.wait_as_asked(connection, post, inbox, &mut waits, refusal)).await? {
+            if !Box::pin(self.wait_as_asked(connection, post, inbox, &mut waits, asked)).await? {
                 return Ok(());
             }
         };
-        let status = answer.status();
-        if !self.is_legacy_sse {
-            self.upstream.pin(&answer);
-        } else if status.is_success() {
-            endpoint::finish(answer.into_body()).await;
+        let (status, is_event_stream, mut body) = self.opened(answer);
+        if self.is_legacy_sse && status.is_success() {
+            endpoint::finish(body).await;
             return Ok(());
         }
-        if endpoint::is_event_stream(&answer) {
+        if is_event_stream {
             // Boxed: an answer that is not a stream need not reserve space.
             let events = stream::MeteredEvents::new(account, holds);
-            return Box::pin(self.follow(connection, post, answer.into_body(), inbox, events))
-                .await;
+            return Box::pin(self.follow(connection, post, body, inbox, events)).await;
         }
-        let mut body = answer.into_body();
         let body = tokio::select! {
             biased;
             whole = endpoint::read_whole(&mut body, account, holds) => whole?,
@@ -223,6 +224,15 @@ impl HttpLink {
             }
             _ => Err(endpoint::no_message(connection, status, &body)),
         }
+    }
+
+    /// Stores the session that an answer names. Returns the status of the answer, whether it is an
+    /// event stream, and its body.
+    fn opened(&self, answer: Response<ResponseBody>) -> (StatusCode, bool, ResponseBody) {
+        if !self.is_legacy_sse {
+            self.upstream.pin(&answer);
+        }
+        (answer.status(), endpoint::is_event_stream(&answer), answer.into_body())
     }
 
     /// Reads an unwanted answer to its end, and records what it shows about request and session.

@@ -42,13 +42,15 @@ impl HttpLink {
         loop {
             let repeated = connection.parameter_headers.headers(request);
             let answer = self.upstream.post_modern(frame, &repeated, forwarded).await?;
-            if let Some(asked) = endpoint::retry_after(&answer) {
-                let refusal = (asked, answer.into_body());
-                if !self.wait_as_asked(connection, post, inbox, &mut waits, refusal).await? {
+            let answer = match endpoint::unless_wait(answer) {
+                Ok(answer) => answer,
+                Err(asked) => {
+                    if self.wait_as_asked(connection, post, inbox, &mut waits, asked).await? {
+                        continue;
+                    }
                     return Ok(());
                 }
-                continue;
-            }
+            };
             if connection.profile().is_none() {
                 self.upstream.note_abandoned_session(&answer);
             }
