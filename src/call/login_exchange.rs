@@ -1,11 +1,11 @@
 //! The login that a client is asked to make while its call waits.
 //!
-//! A client that can show an address gets a question with it. Once the client agrees, metamcp waits
-//! until the login has ended, in whichever browser, and the call continues.
+//! A client that can show an address gets a question with it. The call continues when the login has
+//! ended, in whichever browser. It ends when the client declines.
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, OptionFuture};
 use serde_json::json;
 use tokio::{sync::oneshot, time::Instant};
 
@@ -34,9 +34,13 @@ enum LoginStage {
     /// metamcp asks the authorization server for the address.
     Beginning(BoxFuture<'static, Result<PendingLogin, LoginError>>),
     /// The client has the address.
-    Asked(oneshot::Receiver<ClientReply>, PendingLogin),
-    /// The client agreed, and a person logs in.
-    Waiting(BoxFuture<'static, Result<(), LoginError>>, PendingLogin),
+    Asked {
+        login: PendingLogin,
+        /// The end of the login.
+        ended: BoxFuture<'static, Result<(), LoginError>>,
+        /// The answer of the client, until it has agreed.
+        reply: Option<oneshot::Receiver<ClientReply>>,
+    },
     /// The login has ended.
     Over,
 }
@@ -87,26 +91,26 @@ impl LoginExchange {
                     Ok(login) => {
                         let (question, reply) =
                             ServerRequest::of_metamcp(question(&login), self.server.clone());
-                        self.stage = LoginStage::Asked(reply, login);
+                        let (logins, id) = (Arc::clone(&self.logins), login.id.clone());
+                        let ended = Box::pin(async move { logins.wait(&id).await });
+                        self.stage = LoginStage::Asked { login, ended, reply: Some(reply) };
                         return LoginStep::Ask(Box::new(question));
                     }
                     Err(error) => return self.refused(&error),
                 },
-                LoginStage::Asked(reply, login) => {
-                    let is_accepted = matches!(
-                        reply.await,
-                        Ok(ClientReply::Answered(answer)) if has_accepted(&answer)
-                    );
-                    if !is_accepted {
-                        return LoginStep::Refused;
-                    }
-                    let (logins, login) = (Arc::clone(&self.logins), login.clone());
-                    let id = login.id.clone();
-                    let waiting = Box::pin(async move { logins.wait(&id).await });
-                    self.stage = LoginStage::Waiting(waiting, login);
-                }
-                LoginStage::Waiting(waiting, login) => {
-                    let (ended, notice) = (waiting.await, completed(login));
+                LoginStage::Asked { login, ended, reply } => {
+                    let ended = tokio::select! {
+                        biased;
+                        ended = ended => ended,
+                        Some(answer) = OptionFuture::from(reply.as_mut()) => {
+                            if !has_agreed(answer.ok()) {
+                                return LoginStep::Refused;
+                            }
+                            *reply = None;
+                            continue;
+                        }
+                    };
+                    let notice = completed(login);
                     self.stage = LoginStage::Over;
                     return match ended {
                         Ok(()) => LoginStep::Notify(notice),
@@ -154,7 +158,8 @@ fn completed(login: &PendingLogin) -> Message {
 }
 
 /// Returns whether the client has agreed to open the address.
-fn has_accepted(answer: &Message) -> bool {
+fn has_agreed(reply: Option<ClientReply>) -> bool {
+    let Some(ClientReply::Answered(answer)) = reply else { return false };
     let result = answer.part(MessagePart::Result).unwrap_or("null");
     serde_json::from_str::<serde_json::Value>(result)
         .is_ok_and(|result| result["action"] == "accept")

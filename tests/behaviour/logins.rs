@@ -280,6 +280,26 @@ async fn a_legacy_client_that_can_open_an_address_logs_in_during_its_call() {
 }
 
 #[tokio::test]
+async fn a_call_whose_client_never_answers_goes_on_after_the_login_of_another_person() {
+    let upstream = LoginUpstream::start();
+    let daemon = Daemon::with(format!("{BY_CLIENTS}{}", upstream.server(""))).ready();
+    let client = daemon.client("/servers/up");
+    let client = client.initialized_with(json!({ "elicitation": { "url": {} } })).await;
+    let mut call = client.tool_stream("echo", json!({})).await;
+    let question = call.message().await;
+
+    // An operator gets the same address.
+    let login = RunningLogin::start(&daemon);
+    assert_eq!(question["params"]["url"], login.url.as_str());
+    assert_eq!(visit(&login.url).await.status, 200);
+    let (code, output) = login.end();
+    assert_eq!(code, 0, "{output}");
+    let notice = call.message().await;
+    assert_eq!(notice["method"], "notifications/elicitation/complete");
+    assert_answered(&call.message().await["result"]);
+}
+
+#[tokio::test]
 async fn a_modern_client_that_can_open_an_address_logs_in_between_two_requests() {
     let upstream = LoginUpstream::start();
     let daemon = Daemon::with(format!("{BY_CLIENTS}{}", upstream.server(""))).ready();
