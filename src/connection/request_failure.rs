@@ -199,6 +199,13 @@ impl RequestFailure {
                     | Self::ConnectTimeout(_)
                     | Self::Unauthorized(_)
             )
+            && !self.is_busy()
+    }
+
+    /// Returns whether the upstream has no room for the request. Its connections and its session
+    /// are not affected.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Connect(error) if error.is_busy())
     }
 
     /// Returns whether the server was lost during the request, which may have been executed or not.

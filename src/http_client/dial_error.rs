@@ -83,6 +83,12 @@ pub enum DialError {
         /// The reason.
         why: String,
     },
+    /// The host has no room for a further request.
+    #[error("`{origin}` refuses further requests at present")]
+    Busy {
+        /// The origin.
+        origin: Origin,
+    },
     /// The system trusts no issuer of certificates.
     #[error("cannot find the certificates of issuers that this system trusts")]
     NoTrust {
@@ -150,6 +156,7 @@ impl DialError {
             | Self::Network { .. }
             | Self::Timeout { .. }
             | Self::Closed { .. }
+            | Self::Busy { .. }
             | Self::Pending(_) => "UNREACHABLE",
             Self::Forbidden { .. } => "ADDRESS_FORBIDDEN",
             Self::Proxy { .. } | Self::ProxyAbsent { .. } => "PROXY_FAILED",
@@ -168,6 +175,7 @@ impl DialError {
             Self::Refused { .. } | Self::Closed { .. } | Self::Pending(_) => {
                 "Check its host and port, and that it is running."
             }
+            Self::Busy { .. } => "Try later: it is overloaded, or allows only few calls at a time.",
             Self::Network { .. } | Self::Timeout { .. } => {
                 "Check its host and port, the network and the firewall. Behind a proxy, set `proxy`."
             }
@@ -190,6 +198,16 @@ impl DialError {
             Self::Forbidden { .. } | Self::NoTrust { .. } | Self::Certificate(_) => Fault::Other,
             _ => Fault::Offline,
         }
+    }
+
+    /// Returns whether the host accepts connections, but has no room for a further request.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy { .. })
+    }
+
+    /// Returns whether another connection, or another attempt on this one, may succeed at once.
+    pub(super) fn is_passing(&self) -> bool {
+        self.is_busy() || matches!(self, Self::Closed { .. })
     }
 
     /// Returns whether waiting does not help: the configuration, a certificate or a policy is the
@@ -224,6 +242,21 @@ pub enum BrokenConnection {
     #[error(transparent)]
     Http1(hyper::Error),
     /// It was a connection over HTTP/2.
-    #[error(transparent)]
+    #[error("{}", in_words(.0))]
     Http2(h2::Error),
+}
+
+/// Returns the cause of a failure of HTTP/2. The names in capitals are those of RFC 9113, section 7.
+fn in_words(error: &h2::Error) -> String {
+    let reason = error.reason().map(|reason| format!(" ({reason:?})")).unwrap_or_default();
+    match error {
+        error if error.is_reset() && error.is_remote() => format!("the host ended it{reason}"),
+        error if error.is_go_away() && error.is_remote() => {
+            format!("the host closed the connection{reason}")
+        }
+        error if error.is_reset() || error.is_go_away() => {
+            format!("the host broke the rules of HTTP/2{reason}")
+        }
+        error => error.to_string(),
+    }
 }

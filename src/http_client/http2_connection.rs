@@ -16,7 +16,7 @@ use std::{
 
 use bytes::Bytes;
 use h2::{
-    Ping, PingPong, Reason, RecvStream,
+    Ping, PingPong, Reason, RecvStream, SendStream,
     client::{Builder, Connection, SendRequest},
 };
 use hyper::{
@@ -30,6 +30,7 @@ use tokio::time::{self, Instant};
 use super::{
     Origin,
     http_stream::{HttpStream, TlsAlert},
+    http1_connection::noop_context,
 };
 use crate::{config::defaults, http_body::OutgoingBody};
 
@@ -86,7 +87,11 @@ pub(super) struct Http2Connection {
 }
 
 /// A stream in use on a connection; dropping it returns the stream.
-pub(super) struct StreamGuard(Arc<Http2Connection>);
+pub(super) struct StreamGuard {
+    connection: Arc<Http2Connection>,
+    /// The request on the stream, once it was answered.
+    answered: Option<SendStream<Bytes>>,
+}
 
 impl Http2Connection {
     /// Returns a connection on `stream`, which [`Http2Connection::drive`] must drive.
@@ -163,7 +168,9 @@ impl Http2Connection {
 
     /// Returns whether the connection takes further requests, as far as is known.
     pub(super) fn is_usable(&self) -> bool {
+        let mut sender = self.sender.clone();
         !self.is_retired.load(Ordering::Relaxed)
+            && !matches!(sender.poll_ready(&mut noop_context()), Poll::Ready(Err(_)))
     }
 
     /// Returns the number of streams in use.
@@ -201,22 +208,22 @@ impl StreamGuard {
     /// Takes a stream of a connection, whether or not the peer allows another one now.
     pub(super) fn take(connection: &Arc<Http2Connection>) -> Self {
         connection.n_streams.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(connection))
+        Self { connection: Arc::clone(connection), answered: None }
     }
 
     /// Returns the connection of the stream.
     pub(super) fn connection(&self) -> &Http2Connection {
-        &self.0
+        &self.connection
     }
 
     /// Sends a request and waits for the head of its answer. Dropping the future gives up the
     /// request.
     pub(super) async fn send(
-        &self,
+        &mut self,
         request: Request<OutgoingBody>,
     ) -> Result<Response<RecvStream>, Http2Failure> {
         let (head, mut body) = request.into_parts();
-        let mut sender = self.0.sender.clone();
+        let mut sender = self.connection.sender.clone();
         let unsent = |source| Http2Failure { source, is_unsent: true };
         let (answer, mut stream) = sender
             .send_request(Request::from_parts(head, ()), body.is_end_stream())
@@ -226,17 +233,24 @@ impl StreamGuard {
             // The peer may answer, or refuse, before it has read the request.
             && stream.send_data(chunk, body.is_end_stream()).is_ok()
         {}
-        answer.await.map_err(|source| {
+        let answer = answer.await.map_err(|source| {
             let is_unsent = was_not_executed(&source);
             Http2Failure { source, is_unsent }
-        })
+        })?;
+        self.answered = Some(stream);
+        Ok(answer)
     }
 }
 
 impl Drop for StreamGuard {
     fn drop(&mut self) {
-        *self.0.used() = Instant::now();
-        self.0.n_streams.fetch_sub(1, Ordering::Relaxed);
+        if let Some(request) = &mut self.answered {
+            // The peer may never read the rest of the request, which would stay queued. Nothing is
+            // sent if the stream has ended on both sides.
+            request.send_reset(Reason::CANCEL);
+        }
+        *self.connection.used() = Instant::now();
+        self.connection.n_streams.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -251,7 +265,7 @@ impl fmt::Debug for Http2Connection {
 
 impl fmt::Debug for StreamGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("StreamGuard").field(&self.0).finish()
+        f.debug_tuple("StreamGuard").field(&self.connection).finish()
     }
 }
 
@@ -283,9 +297,14 @@ pub(super) fn for_http2(
 }
 
 impl Http2Failure {
-    /// Returns whether the peer refused one stream, and takes others.
-    pub(super) fn is_refused_stream(&self) -> bool {
+    /// Returns whether the peer ended one stream, and takes others.
+    pub(super) fn is_reset_stream(&self) -> bool {
         self.source.is_reset() && self.source.is_remote()
+    }
+
+    /// Returns whether the peer refused one stream: it has no room for it.
+    pub(super) fn is_refusal(&self) -> bool {
+        self.is_reset_stream() && self.source.reason() == Some(Reason::REFUSED_STREAM)
     }
 }
 

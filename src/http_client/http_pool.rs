@@ -5,9 +5,12 @@
 //! streams are in use, so that long streams starve no call. Until the protocol is known, and for a
 //! further HTTP/2 connection, one request connects and the others wait for it.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, Weak,
-    atomic::{AtomicBool, AtomicU8, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU8, Ordering},
+    },
+    time::Duration,
 };
 
 use hyper::{Request, Response};
@@ -31,6 +34,10 @@ const HTTP2_CONNECTIONS_MAX: usize = 8;
 /// The largest number of times that a request is sent that the peer did not execute: enough for a
 /// peer that closes connections, and refuses streams on the next one.
 const TRIES_MAX: u32 = 4;
+
+/// The pause after a peer has refused a stream; it grows by as much with each refusal. The source is
+/// a judgement: a call that ends frees a stream.
+const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 
 /// The protocol of an origin, once a connection was made.
 const UNKNOWN: u8 = 0;
@@ -112,11 +119,14 @@ impl HttpPool {
                     RequestCarrier::Http2(stream) => {
                         let request = for_http2(request(), &self.origin);
                         match Box::pin(self.send_on(stream, request)).await {
-                            Err(HttpSendError::Dial(error))
-                                if n_left > 0 && matches!(*error, DialError::Closed { .. }) => {}
+                            Err(HttpSendError::Dial(error)) if n_left > 0 && error.is_passing() => {
+                                if error.is_busy() {
+                                    time::sleep(REFUSED_PAUSE * (TRIES_MAX - n_left)).await;
+                                }
+                                continue;
+                            }
                             sent => return sent,
                         }
-                        continue;
                     }
                 },
             };
@@ -144,7 +154,7 @@ impl HttpPool {
     /// Sends a request on a stream of an HTTP/2 connection.
     async fn send_on(
         self: &Arc<Self>,
-        stream: StreamGuard,
+        mut stream: StreamGuard,
         request: Request<OutgoingBody>,
     ) -> Result<Response<ResponseBody>, HttpSendError> {
         match stream.send(request).await {
@@ -153,8 +163,11 @@ impl HttpPool {
                 let body = ResponseBody::http2(body, &head.headers, stream, Arc::clone(self));
                 Ok(Response::from_parts(head, body))
             }
+            Err(failure) if failure.is_refusal() => {
+                Err(HttpSendError::Dial(Arc::new(DialError::Busy { origin: self.origin.clone() })))
+            }
             Err(failure) => {
-                if !failure.is_refused_stream() {
+                if !failure.is_reset_stream() {
                     stream.connection().retire();
                 }
                 let (error, alert) = (failure.source, stream.connection().alert.as_ref());

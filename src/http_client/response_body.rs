@@ -86,7 +86,11 @@ impl Body for ResponseBody {
                 }
                 next.map_err(BrokenConnection::Http1)
             }
-            BodySource::Http2(body, _) => body.poll_frame(context).map_err(BrokenConnection::Http2),
+            // The end of the stream has reset it.
+            BodySource::Http2(_, None) => return Poll::Ready(None),
+            BodySource::Http2(body, Some(_)) => {
+                body.poll_frame(context).map_err(BrokenConnection::Http2)
+            }
         };
         let is_over = match &next {
             Poll::Ready(None) => true,
@@ -102,7 +106,7 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             BodySource::Http1(body, _) => body.is_end_stream(),
-            BodySource::Http2(body, _) => body.stream.is_end_stream(),
+            BodySource::Http2(body, guard) => guard.is_none() || body.stream.is_end_stream(),
         }
     }
 

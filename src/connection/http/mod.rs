@@ -125,7 +125,9 @@ impl HttpLink {
                 // A lost subscription is opened again, and no client's request fails with it.
                 let is_request = post.request.method() != Some(method::SUBSCRIPTIONS_LISTEN);
                 if matches!(failure, RequestFailure::SessionLost(_) | RequestFailure::EraLost(_))
-                    || (is_request && matches!(failure, RequestFailure::Connect(_)))
+                    || (is_request
+                        && matches!(failure, RequestFailure::Connect(_))
+                        && !failure.is_busy())
                 {
                     connection.retire_established(failure.clone());
                 }

@@ -1,10 +1,13 @@
 //! Tests of HTTP/2: shared connections, and the limits of the site.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use futures_util::future::join_all;
 use h2::{Reason, RecvStream, server::SendResponse};
-use hyper::{Response, StatusCode, Version};
+use hyper::{Response, Version};
 use tokio::{sync::Semaphore, time};
 
 use super::{
@@ -145,12 +148,11 @@ async fn a_dropped_request_returns_its_stream() {
     assert_eq!(site.n_connections(), 1);
 }
 
-/// Opens a port for one HTTP/2 connection, on which `serve` answers the first request. The site then
-/// keeps the connection open, and moves its bytes only if `is_alive`.
+/// Opens a port for one HTTP/2 connection with room for two streams. `serve` gets each request, until
+/// it returns `false`; the site then keeps the connection open, and does nothing.
 async fn raw_site(
     authority: &TestAuthority,
-    is_alive: bool,
-    serve: impl FnOnce(Request<RecvStream>, SendResponse<Bytes>) + Send + 'static,
+    mut serve: impl FnMut(Request<RecvStream>, SendResponse<Bytes>) -> bool + Send + 'static,
 ) -> (Uri, OwnedTasks) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -159,39 +161,94 @@ async fn raw_site(
     tasks.spawn(async move {
         let (stream, _) = listener.accept().await.expect("a client");
         let stream = tls.acceptor.accept(stream).await.expect("TLS");
-        let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
-        let (request, respond) =
-            connection.accept().await.expect("a request").expect("a whole one");
-        serve(request, respond);
-        while is_alive && connection.accept().await.is_some() {}
+        let mut connection = h2::server::Builder::new()
+            .max_concurrent_streams(2)
+            .initial_connection_window_size(1 << 24)
+            .handshake(stream)
+            .await
+            .expect("HTTP/2");
+        while let Some(request) = connection.accept().await {
+            let (request, respond) = request.expect("a whole one");
+            if !serve(request, respond) {
+                break;
+            }
+        }
         pending::<()>().await;
     });
     (format!("https://localhost:{port}/").parse().expect("a URL"), tasks)
 }
 
+fn head(status: u16) -> Response<()> {
+    Response::builder().status(status).body(()).expect("a head")
+}
+
 #[tokio::test]
 async fn an_answer_that_is_reset_before_its_end_is_broken_off() {
-    for reason in [Reason::NO_ERROR, Reason::INTERNAL_ERROR] {
+    let words = [
+        (Reason::NO_ERROR, "the host ended it (NO_ERROR)"),
+        (Reason::INTERNAL_ERROR, "the host ended it (INTERNAL_ERROR)"),
+    ];
+    for (reason, words) in words {
         let authority = TestAuthority::new();
-        let (url, _site) = raw_site(&authority, true, move |_, mut respond| {
-            let head = Response::builder().status(StatusCode::OK).body(()).expect("a head");
-            let mut body = respond.send_response(head, false).expect("sent");
+        let (url, _site) = raw_site(&authority, move |_, mut respond| {
+            let mut body = respond.send_response(head(200), false).expect("sent");
             body.send_data("[1,".into(), false).expect("sent");
             body.send_reset(reason);
+            true
         })
         .await;
         let web = WebClient::new(connector(authority.trust()), limits());
         let error = web.fetch(get(url)).await.expect_err("half an answer");
         assert_eq!(error.code(), "BROKEN_OFF", "{reason:?}");
+        assert!(chain(&error).ends_with(words), "{}", chain(&error));
     }
+}
+
+#[tokio::test]
+async fn an_answer_before_the_end_of_its_request_frees_the_stream() {
+    let authority = TestAuthority::new();
+    let mut unread = Vec::new();
+    let (url, _site) = raw_site(&authority, move |request, mut respond| {
+        respond.send_response(head(413), true).expect("sent");
+        // It neither reads nor resets the request.
+        unread.push((request, respond));
+        true
+    })
+    .await;
+    let web = WebClient::new(connector(authority.trust()), limits());
+    for _ in 0..6 {
+        let body = Bytes::from(vec![b'x'; 300_000]);
+        let request = Request::post(url.to_string()).body(body).expect("a request");
+        assert_eq!(web.fetch(request).await.expect("an answer").status(), 413);
+    }
+}
+
+#[tokio::test]
+async fn a_site_that_refuses_streams_is_busy_after_a_few_tries() {
+    let authority = TestAuthority::new();
+    let n_refused = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&n_refused);
+    let (url, _site) = raw_site(&authority, move |_, mut respond| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        respond.send_reset(Reason::REFUSED_STREAM);
+        true
+    })
+    .await;
+    let web = WebClient::new(connector(authority.trust()), limits());
+    let error = web.fetch(get(url)).await.expect_err("it has no room");
+    assert!(chain(&error).ends_with("refuses further requests at present"), "{}", chain(&error));
+    assert_eq!(n_refused.load(Ordering::Relaxed), 4);
 }
 
 #[tokio::test]
 async fn a_connection_whose_peer_answers_no_probe_is_closed() {
     let authority = TestAuthority::new();
     let (asked, is_asked) = tokio::sync::oneshot::channel();
-    let (url, _site) = raw_site(&authority, false, move |request, respond| {
+    let mut asked = Some(asked);
+    let (url, _site) = raw_site(&authority, move |request, respond| {
+        let asked = asked.take().expect("it serves one request");
         asked.send((request, respond)).expect("the test waits");
+        false
     })
     .await;
     let limits = WebLimits { timeout: Duration::from_secs(3600), ..limits() };
