@@ -24,7 +24,7 @@ use super::{
     login_settings::LoginSettings,
     oauth_http::OAuthHttpFactory,
     pending_logins::{LoginPhase, PendingLogins},
-    person_login::{PersonLogin, invite},
+    person_login::{LoginInvitation, PersonLogin, invite},
     token_keeper::TokenKeeper,
     token_store::TokenStore,
 };
@@ -37,6 +37,9 @@ use crate::{
 
 /// The largest number of logins whose success was not noted yet.
 const SUCCESSES_MAX: usize = 64;
+
+/// The largest number of invitations for one login: a reload during one leads to another.
+const INVITATIONS_MAX: u32 = 3;
 
 /// The logins of this host. A login serves all clients.
 pub struct LoginService {
@@ -140,15 +143,37 @@ impl LoginService {
         self: &Arc<Self>,
         server: &ServerName,
     ) -> Result<PendingLogin, LoginError> {
-        let authorizer = self.oauth(server)?;
-        let redirect_url = self.redirect_url.load().as_ref().clone();
-        let invited = Box::pin(invite(Arc::clone(authorizer.keeper()), redirect_url)).await;
-        let invitation = invited.inspect_err(|error| authorizer.note_error(error))?;
-        let (now, url) = (Instant::now(), invitation.url);
-        let begun = self.pending().begin(server, invitation.state, invitation.login, url, now)?;
-        self.wake.notify_one();
-        tracing::info!(mcp_server = %server, "a login at server `{server}` has started");
-        Ok(begun)
+        for _ in 0..INVITATIONS_MAX {
+            let authorizer = self.oauth(server)?;
+            let redirect_url = self.redirect_url.load_full();
+            let invited = invite(Arc::clone(authorizer.keeper()), redirect_url.to_string());
+            let invited = Box::pin(invited).await;
+            let invitation = invited.inspect_err(|error| authorizer.note_error(error))?;
+            if let Some(begun) = self.add(server, invitation, &redirect_url)? {
+                self.wake.notify_one();
+                tracing::info!(mcp_server = %server, "a login at server `{server}` has started");
+                return Ok(begun);
+            }
+        }
+        Err(LoginError::Replaced(server.clone()))
+    }
+
+    /// Adds a login. Returns `None` if a reload or a logout has come before it.
+    fn add(
+        &self,
+        server: &ServerName,
+        invitation: LoginInvitation,
+        redirect_url: &Arc<String>,
+    ) -> Result<Option<PendingLogin>, LoginError> {
+        let LoginInvitation { login, state, url } = invitation;
+        // A reload changes declarations under this lock, and ends the logins of before.
+        let servers = self.servers();
+        let is_current = *self.redirect_url.load_full() == **redirect_url
+            && matches!(servers.get(server), Some(ServerLogin::OAuth(authorizer)) if login.is_current(authorizer.keeper()));
+        match is_current {
+            true => self.pending().begin(server, state, login, url, Instant::now()).map(Some),
+            false => Ok(None),
+        }
     }
 
     /// Returns the login that waits at a server, or starts one: several clients and operators may
@@ -307,44 +332,52 @@ impl LoginService {
     /// no token has two owners.
     fn declare(&self, declared: &ServerConfigs) {
         let mut servers = self.servers();
-        servers.retain(|server, _| declared.contains_key(server));
+        let mut before = std::mem::take(&mut *servers);
         let mut stored: Option<Vec<LoginRecord>> = None;
         for (server, config) in declared {
-            let TransportConfig::Http(http) = &config.transport else {
-                servers.remove(server);
-                continue;
-            };
+            let TransportConfig::Http(http) = &config.transport else { continue };
             let Some(oauth) = http.oauth() else {
-                match http.has_static_authorization() {
-                    true => drop(servers.insert(server.clone(), ServerLogin::StaticHeader)),
-                    false => drop(servers.remove(server)),
+                if http.has_static_authorization() {
+                    servers.insert(server.clone(), ServerLogin::StaticHeader);
                 }
                 continue;
             };
-            if let Some(ServerLogin::OAuth(authorizer)) = servers.get(server) {
-                let current = authorizer.keeper().settings.load();
-                if current.http == *http && current.oauth == oauth {
-                    continue;
+            let kept = match before.get(server) {
+                Some(ServerLogin::OAuth(authorizer)) if authorizer.keeper().is_at(&http.url) => {
+                    Some(Arc::clone(authorizer))
                 }
+                _ => None,
+            };
+            if let Some(authorizer) = kept {
+                before.remove(server);
+                let keeper = authorizer.keeper();
+                let is_same = {
+                    let current = keeper.settings.load();
+                    current.http == *http && current.oauth == oauth
+                };
+                if !is_same {
+                    let settings = LoginSettings::new(http, oauth, &self.http);
+                    keeper.redeclare(settings, stored.get_or_insert_with(|| self.store.logins()));
+                    self.pending().replace(server);
+                }
+                servers.insert(server.clone(), ServerLogin::OAuth(authorizer));
+                continue;
             }
             let settings = LoginSettings::new(http, oauth, &self.http);
-            let stored = stored.get_or_insert_with(|| self.store.logins());
-            if let Some(ServerLogin::OAuth(authorizer)) = servers.get(server) {
-                lock(&self.pending).replace(server);
-                if authorizer.keeper().is_at(&settings.http.url) {
-                    authorizer.keeper().redeclare(settings, stored);
-                    continue;
-                }
-                // Connections to the old address may live on: they must get no token for the new.
-                authorizer.keeper().retire();
-            }
             let (store, credentials) = (Arc::clone(&self.store), self.credentials.clone());
             let wake = Arc::clone(&self.wake);
             let keeper = TokenKeeper::new(server.clone(), settings, store, credentials, wake);
-            keeper.adopt(stored);
+            keeper.adopt(stored.get_or_insert_with(|| self.store.logins()));
             let (tasks, stopping) = (self.tasks.clone(), self.stopping.clone());
             let authorizer = Authorizer::new(Arc::new(keeper), tasks, stopping);
             servers.insert(server.clone(), ServerLogin::OAuth(Arc::new(authorizer)));
+        }
+        for (server, login) in before {
+            self.pending().replace(&server);
+            // Connections to the old address may live on: they must get no token for the new one.
+            if let ServerLogin::OAuth(authorizer) = login {
+                authorizer.keeper().retire();
+            }
         }
     }
 

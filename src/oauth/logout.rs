@@ -54,7 +54,7 @@ impl LoginService {
 }
 
 /// Revokes the tokens of a login.
-async fn revoke_all(keeper: &TokenKeeper, record: &LoginRecord) -> LogoutOutcome {
+pub(super) async fn revoke_all(keeper: &TokenKeeper, record: &LoginRecord) -> LogoutOutcome {
     let Some(endpoint) = &record.basis.revocation_endpoint else { return LogoutOutcome::Forgotten };
     let revoking = async {
         let http = keeper.settings.load_full().endpoints()?;

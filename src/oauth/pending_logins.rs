@@ -76,7 +76,7 @@ impl<T> PendingLogins<T> {
             return Err(LoginError::TooManyLogins(n_waiting));
         }
         if self.logins.len() >= OUTCOMES_MAX {
-            self.logins.retain(|_, login| login.secrets.is_some());
+            self.logins.retain(|_, login| !matches!(*login.phase.borrow(), LoginPhase::Ended(_)));
         }
         let (id, ends) = (LoginId::random(), now + defaults::LOGIN_TIMEOUT);
         let phase = watch::channel(LoginPhase::Waiting).0;

@@ -8,6 +8,7 @@ use super::{
     login_basis::LoginBasis,
     login_record::LoginRecord,
     login_settings::LoginSettings,
+    logout::revoke_all,
     machine_login::{bound_issuer, configured_client},
     pkce::{self, PkceVerifier},
     registration::{ClientIdSource, OAuthClient, register},
@@ -29,6 +30,8 @@ pub(super) struct PersonLogin {
     verifier: PkceVerifier,
     /// The previous login has requested the same scopes, which a server refused.
     is_futile: bool,
+    /// The number of logouts when it began.
+    n_logouts: u64,
 }
 
 /// A login to add to those that wait, with its state and the address for the person.
@@ -53,9 +56,10 @@ pub(super) async fn invite(
         return Err(LoginError::NoPerson(keeper.server.clone()));
     }
     let http = settings.endpoints()?;
-    let (challenge, lacking, replaced) = {
+    let (challenge, lacking, replaced, n_logouts) = {
         let facts = keeper.facts();
-        (facts.challenge.clone(), facts.lacking.clone(), facts.record.clone())
+        let (challenge, lacking) = (facts.challenge.clone(), facts.lacking.clone());
+        (challenge, lacking, facts.record.clone(), facts.n_logouts)
     };
     let is_futile = check_scopes(&keeper, lacking.as_ref(), replaced.as_deref())?;
     let bound = keeper.in_background(bound_issuer).await?;
@@ -96,7 +100,8 @@ pub(super) async fn invite(
     let url = authorization_url(authorization_endpoint, &basis, &state, &verifier);
     let is_issuer_named =
         found.metadata.authorization_response_iss_parameter_supported == Some(true);
-    let login = PersonLogin { keeper, settings, basis, is_issuer_named, verifier, is_futile };
+    let login =
+        PersonLogin { keeper, settings, basis, is_issuer_named, verifier, is_futile, n_logouts };
     Ok(LoginInvitation { login, state, url })
 }
 
@@ -189,7 +194,8 @@ impl PersonLogin {
     ///
     /// [`LoginError`] if the answer is forged or a refusal, or there are no tokens.
     pub(super) async fn finish(self, answer: &CallbackAnswer) -> Result<(), LoginError> {
-        let Self { keeper, settings, basis, verifier, is_issuer_named, is_futile } = self;
+        let Self { keeper, settings, basis, verifier, is_issuer_named, is_futile, n_logouts } =
+            self;
         let code = answer.code(&keeper.server, &basis.issuer, is_issuer_named)?;
         let redirect_url = &basis.redirect_url;
         let request = basis.request(TokenGrant::Code { code, verifier: &verifier, redirect_url });
@@ -201,7 +207,21 @@ impl PersonLogin {
             }
         };
         let record = LoginRecord::new(basis, tokens, SystemTime::now());
-        keeper.in_background(move |keeper| keeper.replace(record, is_futile)).await?
+        let unwanted = record.clone();
+        let replaced =
+            keeper.in_background(move |keeper| keeper.replace(record, is_futile, n_logouts));
+        let outcome = replaced.await?;
+        if let Err(LoginError::Replaced(_)) = &outcome {
+            revoke_all(&keeper, &unwanted).await;
+        }
+        outcome
+    }
+
+    /// Returns whether the login is still one of the server that `keeper` keeps the tokens of.
+    pub(super) fn is_current(&self, keeper: &Arc<TokenKeeper>) -> bool {
+        Arc::ptr_eq(&self.keeper, keeper)
+            && Arc::ptr_eq(&self.settings, &self.keeper.settings.load_full())
+            && self.keeper.facts().n_logouts == self.n_logouts
     }
 }
 

@@ -60,6 +60,8 @@ pub(super) struct LoginFacts {
     pub(super) lacking: Option<ScopeSet>,
     /// The number of logins for scopes that the previous login had requested already.
     pub(super) n_futile: u32,
+    /// The number of logouts. A login that began before one of them does not count.
+    pub(super) n_logouts: u64,
     /// The server has refused the current token, and metamcp gets another one.
     pub(super) is_refused: bool,
     /// The reason why a person must log in.
@@ -111,6 +113,7 @@ impl TokenKeeper {
                 challenge: None,
                 lacking: None,
                 n_futile: 0,
+                n_logouts: 0,
                 is_refused: false,
                 needs_login: None,
                 last_error: None,
@@ -226,14 +229,20 @@ impl TokenKeeper {
     }
 
     /// Stores the record of a new login, and makes it the current one. `is_futile` if the previous
-    /// login had requested the same scopes, and the server refused them.
+    /// login had requested the same scopes, and the server refused them. There were `n_logouts` when
+    /// it began.
     ///
     /// # Errors
     ///
-    /// [`LoginError::Replaced`] if the server is declared differently now.
-    pub(super) fn replace(&self, record: LoginRecord, is_futile: bool) -> Result<(), LoginError> {
+    /// [`LoginError::Replaced`] if there was a logout, or the server is declared differently now.
+    pub(super) fn replace(
+        &self,
+        record: LoginRecord,
+        is_futile: bool,
+        n_logouts: u64,
+    ) -> Result<(), LoginError> {
         let _in_order = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_retired.load(Ordering::Relaxed) {
+        if self.is_retired.load(Ordering::Relaxed) || self.facts().n_logouts != n_logouts {
             return Err(LoginError::Replaced(self.server.clone()));
         }
         let current = self.record();
@@ -272,6 +281,7 @@ impl TokenKeeper {
         {
             let mut facts = self.facts();
             (facts.lacking, facts.n_futile) = (None, 0);
+            facts.n_logouts += 1;
         }
         let settings = self.settings.load();
         let client_id = settings.oauth.client_id.as_deref();

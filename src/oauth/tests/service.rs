@@ -64,6 +64,55 @@ async fn a_waiting_login_is_shared_until_half_of_its_time_is_over() {
     waited.expect("the login in its place is finished");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_login_that_is_slower_than_a_logout_is_revoked() {
+    let fake = FakeAuthorization::new();
+    let service = service(PLAIN, &fake, None);
+    let login = service.begin(&git()).await.expect("begun");
+    let answer = CallbackAnswer::parse(&fake.agree(&login.url)).expect("an answer");
+    let gate = Arc::new(tokio::sync::Notify::new());
+    fake.set().gate = Some(Arc::clone(&gate));
+    let finish = service.finish(&answer);
+    let logout = async {
+        while service.pending().exchanging(&git()).is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(service.logout(&git()).await.expect("out"), LogoutOutcome::NoTokens);
+        gate.notify_one();
+    };
+    let (finished, ()) = tokio::join!(finish, logout);
+    assert_eq!(finished.expect_err("too late").code(), "LOGIN_REPLACED");
+    assert!(authorizer(&service).bearer().is_none());
+    assert_eq!(fake.seen("/revoke").len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_is_declared_anew_does_not_get_the_login_of_the_one_before() {
+    let fake = FakeAuthorization::new();
+    let service = service(PLAIN, &fake, None);
+    let old = service.join(&git()).await.expect("begun");
+    service.reconfigure(&change_to(""));
+    assert_eq!(service.wait(&old.id).await.expect_err("ended").code(), "LOGIN_REPLACED");
+    service.reconfigure(&change_to(PLAIN));
+    let answer = CallbackAnswer::parse(&fake.agree(&old.url)).expect("an answer");
+    assert_eq!(service.finish(&answer).await.expect_err("ended").code(), "LOGIN_UNKNOWN");
+    assert_ne!(service.join(&git()).await.expect("begun").url, old.url);
+}
+
+#[tokio::test]
+async fn a_reload_during_the_start_of_a_login_starts_it_anew() {
+    let fake = FakeAuthorization::new();
+    let service = service(PLAIN, &fake, None);
+    let moved = format!("[auth]\nredirect_url = \"https://host.example/oauth/callback\"\n{PLAIN}");
+    let git = git();
+    let (begun, ()) = tokio::join!(service.join(&git), async {
+        tokio::task::yield_now().await;
+        service.reconfigure(&change_to(&moved));
+    });
+    let redirect = &fake_authorization::query(&begun.expect("begun").url)["redirect_uri"];
+    assert_eq!(redirect, "https://host.example/oauth/callback");
+}
+
 #[tokio::test]
 async fn a_new_redirect_address_ends_the_logins_with_the_old_one() {
     let fake = FakeAuthorization::new();
