@@ -96,6 +96,10 @@ impl TlsFailure {
             }
             // A trusted authority of the same name has another key.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownIssuer,
+            // The text of an error of the library webpki, which has no other form here.
+            error if error.to_string().contains("CaUsedAsEndEntity") => {
+                Self::Certificate("it is that of an authority, and not of a server".to_owned())
+            }
             error => Self::Certificate(error.to_string()),
         }
     }

@@ -181,8 +181,9 @@ pub enum LoginError {
     /// The time for the login is over.
     #[error("the login at server `{0}` was not finished in time")]
     Expired(ServerName),
-    /// Another login at the same server has started, or its declaration has changed.
-    #[error("the login at server `{0}` was replaced")]
+    /// Another login at the same server has started, there was a logout, or its declaration has
+    /// changed.
+    #[error("another login, a logout or a reload ended the login at server `{0}`")]
     Replaced(ServerName),
     /// A file cannot be written.
     #[error("cannot store the login at server `{server}`")]

@@ -2,7 +2,10 @@
 
 use std::{
     error::Error,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,6 +26,8 @@ pub struct BreakerGate {
     server: ServerName,
     opened: Instant,
     breaker: Mutex<Breaker>,
+    /// The log says that the server refuses its credentials, since the last success.
+    is_refusal_logged: AtomicBool,
 }
 
 /// The permission to send one request to the server. Dropping it without a report cancels it.
@@ -45,7 +50,8 @@ impl BreakerGate {
     /// Returns a gate that admits all requests.
     pub fn new(server: ServerName, settings: config::BreakerConfig) -> Arc<Self> {
         let breaker = Mutex::new(Breaker::new(settings));
-        Arc::new(Self { server, opened: Instant::now(), breaker })
+        let is_refusal_logged = AtomicBool::new(false);
+        Arc::new(Self { server, opened: Instant::now(), breaker, is_refusal_logged })
     }
 
     /// Admits one request, or one connection attempt, of `holder`.
@@ -108,6 +114,7 @@ impl GatePass {
     /// Reports that the server has answered.
     pub fn succeeded(mut self) {
         if let Some(ticket) = self.ticket.take() {
+            self.gate.is_refusal_logged.store(false, Ordering::Relaxed);
             let change = self.gate.breaker().succeeded(&ticket, self.gate.now());
             self.gate.log_change(change, None);
         }
@@ -119,7 +126,8 @@ impl GatePass {
         let Some(ticket) = self.ticket.take() else { return };
         let gate = &self.gate;
         let change = gate.breaker().failed(&ticket, fault, incident, gate.now());
-        if fault == Fault::Auth {
+        // Each call fails until an operator acts, and the breaker does not count it.
+        if fault == Fault::Auth && !gate.is_refusal_logged.swap(true, Ordering::Relaxed) {
             let (server, error) = (&gate.server, chain(details));
             tracing::warn!(
                 mcp_server = %server, error,

@@ -53,9 +53,12 @@ async fn an_unusable_certificate_is_refused_with_reason_and_remedy() {
     let future = |params: &mut CertificateParams| {
         params.not_before = rcgen::date_time_ymd(2999, 1, 1);
     };
+    let authoritative = |params: &mut CertificateParams| {
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    };
     let none = |_: &mut CertificateParams| {};
     type Change<'a> = &'a dyn Fn(&mut CertificateParams);
-    let changes: [(&str, Change<'_>, &str, &str); 3] = [
+    let changes: [(&str, Change<'_>, &str, &str); 4] = [
         (
             "localhost",
             &past,
@@ -73,6 +76,12 @@ async fn an_unusable_certificate_is_refused_with_reason_and_remedy() {
             &none,
             "its certificate is for `other.example`, and not for `localhost`",
             "Write a name of the certificate",
+        ),
+        (
+            "localhost",
+            &authoritative,
+            "its certificate is not usable: it is that of an authority, and not of a server",
+            "Have another certificate issued",
         ),
     ];
     for (name, change, reason, remedy) in changes {

@@ -48,6 +48,8 @@ pub(super) struct ConnectionHistory {
     /// Clients got an answer without this unavailable server.
     pub(super) is_omitted: bool,
     pub(super) last_error: Option<String>,
+    /// The log says that the server needs a login, since its last connection.
+    is_login_logged: bool,
     /// The last lines that the last child wrote to standard error, for operators.
     pub(super) error_lines: Vec<String>,
 }
@@ -148,8 +150,8 @@ impl Supervisor {
         let generation = connection.generation();
         let was_absent = self.is_absent.send_replace(false);
         let mut state = self.state();
-        if was_absent {
-            // The server was late, and no connection was lost.
+        if std::mem::take(&mut state.history.is_login_logged) || was_absent {
+            // The server was late, or waited for a login, and no connection was lost.
             state.history.last_error = None;
         }
         let has_failed = state.life.outage().is_some_and(|outage| outage.has_failed);
@@ -193,8 +195,9 @@ impl Supervisor {
         let permits = {
             let mut state = self.state();
             if !state.is_closing {
-                // A login is not waited for by the breaker, so each call comes here until it.
-                if error.is_login_required() && state.history.last_error.as_ref() == Some(&text) {
+                // The breaker does not count it, so each call comes here until the login.
+                let needs_login = error.is_login_required();
+                if needs_login && state.history.is_login_logged {
                     tracing::debug!(mcp_server = %name, "server `{name}` still needs a login");
                 } else {
                     tracing::warn!(
@@ -202,6 +205,7 @@ impl Supervisor {
                         "connection failed: {text}. {hint}"
                     );
                 }
+                state.history.is_login_logged |= needs_login;
                 self.transition(&mut state, |life| life.fail(Instant::now()));
             }
             state.history.last_error = Some(text);
