@@ -54,6 +54,10 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// The largest frame from a peer, in bytes: the smallest limit that HTTP/2 allows.
 const FRAME_BYTES_MAX: u32 = 16 << 10;
 
+/// The streams whose late frames are ignored for a second after a reset. h2 counts each stream that
+/// ends, and answers late frames of the others with an error that can end the connection.
+const RESET_STREAMS_MAX: usize = 1024;
+
 /// The headers of a request over HTTP/1.1 that HTTP/2 forbids. Source: RFC 9113, section 8.2.2.
 const HTTP1_HEADERS: [HeaderName; 7] = [
     CONNECTION,
@@ -105,6 +109,7 @@ impl Http2Connection {
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_frame_size(FRAME_BYTES_MAX)
             .max_header_list_size(header_bytes_max)
+            .max_concurrent_reset_streams(RESET_STREAMS_MAX)
             .handshake(TokioIo::new(stream))
             .await?;
         Ok(Arc::new(Self {

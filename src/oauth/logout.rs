@@ -59,6 +59,8 @@ pub(super) async fn revoke_all(keeper: &TokenKeeper, record: &LoginRecord) -> Lo
     let revoking = async {
         let http = keeper.settings.load_full().endpoints()?;
         let configured = keeper.configured_client(None)?;
+        // A client that was declared since belongs to another login: its secret must not go there.
+        let configured = configured.filter(|client| client.id == record.basis.client.id);
         let client = configured.as_ref().unwrap_or(&record.basis.client);
         if let Some(token) = &record.refresh_token {
             revoke(&http, endpoint, client, token, "refresh_token").await?;
