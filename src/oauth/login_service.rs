@@ -168,10 +168,11 @@ impl LoginService {
         let LoginInvitation { login, state, url } = invitation;
         // A reload changes declarations under this lock, and ends the logins of before.
         let servers = self.servers();
+        let mut pending = self.pending();
         let is_current = *self.redirect_url.load_full() == **redirect_url
             && matches!(servers.get(server), Some(ServerLogin::OAuth(authorizer)) if login.is_current(authorizer.keeper()));
         match is_current {
-            true => self.pending().begin(server, state, login, url, Instant::now()).map(Some),
+            true => pending.begin(server, state, login, url, Instant::now()).map(Some),
             false => Ok(None),
         }
     }
@@ -385,13 +386,18 @@ impl LoginService {
         lock(&self.servers)
     }
 
+    /// Returns the logins that have started, for a task.
+    pub(super) fn pending_logins(&self) -> Arc<Mutex<PendingLogins<PersonLogin>>> {
+        Arc::clone(&self.pending)
+    }
+
     pub(super) fn pending(&self) -> MutexGuard<'_, PendingLogins<PersonLogin>> {
         lock(&self.pending)
     }
 }
 
 /// Locks for a moment, never across an await.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

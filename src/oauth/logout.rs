@@ -3,8 +3,8 @@
 use tokio::time;
 
 use super::{
-    LoginError, LoginService, login_record::LoginRecord, pending_logins::LoginPhase,
-    token_keeper::TokenKeeper, token_request::revoke,
+    LoginError, LoginService, login_record::LoginRecord, login_service::lock,
+    pending_logins::LoginPhase, token_keeper::TokenKeeper, token_request::revoke,
 };
 use crate::{config::defaults, error_report::chain, server_name::ServerName};
 
@@ -33,6 +33,7 @@ impl LoginService {
             pending.replace(server);
             pending.exchanging(server)
         };
+        let (pending, name) = (self.pending_logins(), server.clone());
         let leaving = self.tasks.spawn(async move {
             // The tokens of a login or a renewal in flight would be neither forgotten nor revoked.
             let settled = async {
@@ -44,7 +45,10 @@ impl LoginService {
             };
             let _much_too_slow = time::timeout(defaults::OAUTH_REVOCATION_TIMEOUT, settled).await;
             let keeper = authorizer.keeper();
-            match keeper.in_background(TokenKeeper::forget).await?? {
+            let forgotten = keeper.in_background(TokenKeeper::forget).await?;
+            // One that began meanwhile would not count.
+            lock(&pending).replace(&name);
+            match forgotten? {
                 Some(record) => Ok(revoke_all(keeper, &record).await),
                 None => Ok(LogoutOutcome::NoTokens),
             }

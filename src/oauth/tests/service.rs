@@ -77,7 +77,11 @@ async fn a_login_that_is_slower_than_a_logout_is_revoked() {
         while service.pending().exchanging(&git()).is_empty() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(service.logout(&git()).await.expect("out"), LogoutOutcome::NoTokens);
+        let git = git();
+        let (out, begun) = tokio::join!(service.logout(&git), service.begin(&git));
+        assert_eq!(out.expect("out"), LogoutOutcome::NoTokens);
+        let begun = service.wait(&begun.expect("begun").id).await;
+        assert_eq!(begun.expect_err("ended by the logout").code(), "LOGIN_REPLACED");
         gate.notify_one();
     };
     let (finished, ()) = tokio::join!(finish, logout);
