@@ -25,11 +25,13 @@ use super::{
     oauth_http::OAuthHttpFactory,
     pending_logins::{LoginPhase, PendingLogins},
     person_login::{LoginInvitation, PersonLogin, invite},
+    redirect_url::redirect_url,
+    server_login::ServerLogin,
     token_keeper::TokenKeeper,
     token_store::TokenStore,
 };
 use crate::{
-    config::{CALLBACK_PATH, Config, ServerConfigs, TransportConfig, defaults},
+    config::{Config, ServerConfigs, TransportConfig, defaults},
     error_report::chain,
     reconfigure::{ConfigChange, Reconfigure},
     server_name::ServerName,
@@ -44,7 +46,7 @@ const INVITATIONS_MAX: u32 = 3;
 /// The logins of this host. A login serves all clients.
 pub struct LoginService {
     servers: Mutex<BTreeMap<ServerName, ServerLogin>>,
-    pending: Arc<Mutex<PendingLogins<PersonLogin>>>,
+    pending: Mutex<PendingLogins<PersonLogin>>,
     store: Arc<TokenStore>,
     credentials: Option<PathBuf>,
     http: OAuthHttpFactory,
@@ -62,13 +64,6 @@ pub struct LoginService {
     stopping: CancellationToken,
 }
 
-/// The login of one server.
-enum ServerLogin {
-    /// The operator sets `Authorization`.
-    StaticHeader,
-    OAuth(Arc<Authorizer>),
-}
-
 impl LoginService {
     /// Returns the logins of `config`, with the tokens in the state directory. Without a directory,
     /// tokens last as long as the process. `credentials` is the directory of `credential:NAME`, and
@@ -82,7 +77,7 @@ impl LoginService {
     ) -> Arc<Self> {
         let service = Self {
             servers: Mutex::default(),
-            pending: Arc::default(),
+            pending: Mutex::default(),
             store: Arc::new(TokenStore::new(state_directory)),
             credentials,
             http,
@@ -132,10 +127,7 @@ impl LoginService {
     /// Returns the tokens of a server. `None` if it has no URL, no login, or a static
     /// `Authorization`.
     pub fn authorizer(&self, server: &ServerName) -> Option<Arc<Authorizer>> {
-        match self.servers().get(server)? {
-            ServerLogin::OAuth(authorizer) => Some(Arc::clone(authorizer)),
-            ServerLogin::StaticHeader => None,
-        }
+        self.servers().get(server)?.authorizer().cloned()
     }
 
     /// Starts a login, in place of a running one at the same server.
@@ -145,11 +137,11 @@ impl LoginService {
     ) -> Result<PendingLogin, LoginError> {
         for _ in 0..INVITATIONS_MAX {
             let authorizer = self.oauth(server)?;
-            let redirect_url = self.redirect_url.load_full();
-            let invited = invite(Arc::clone(authorizer.keeper()), redirect_url.to_string());
+            let redirect_url = self.redirect_url().to_string();
+            let invited = invite(Arc::clone(authorizer.keeper()), redirect_url);
             let invited = Box::pin(invited).await;
             let invitation = invited.inspect_err(|error| authorizer.note_error(error))?;
-            if let Some(begun) = self.add(server, invitation, &redirect_url)? {
+            if let Some(begun) = self.add(server, invitation)? {
                 self.wake.notify_one();
                 tracing::info!(mcp_server = %server, "a login at server `{server}` has started");
                 return Ok(begun);
@@ -163,15 +155,14 @@ impl LoginService {
         &self,
         server: &ServerName,
         invitation: LoginInvitation,
-        redirect_url: &Arc<String>,
     ) -> Result<Option<PendingLogin>, LoginError> {
         let LoginInvitation { login, state, url } = invitation;
         // A reload changes declarations under this lock, and ends the logins of before.
         let servers = self.servers();
         let mut pending = self.pending();
-        let is_current = *self.redirect_url.load_full() == **redirect_url
-            && matches!(servers.get(server), Some(ServerLogin::OAuth(authorizer)) if login.is_current(authorizer.keeper()));
-        match is_current {
+        let authorizer = servers.get(server).and_then(ServerLogin::authorizer);
+        let redirect_url = self.redirect_url();
+        match authorizer.is_some_and(|it| login.is_current(it.keeper(), &redirect_url)) {
             true => pending.begin(server, state, login, url, Instant::now()).map(Some),
             false => Ok(None),
         }
@@ -201,18 +192,20 @@ impl LoginService {
     /// # Errors
     ///
     /// [`LoginError`] if the login is unknown or over, or the authorization server refuses it.
-    pub async fn finish(&self, answer: &CallbackAnswer) -> Result<ServerName, LoginError> {
+    pub async fn finish(
+        self: &Arc<Self>,
+        answer: &CallbackAnswer,
+    ) -> Result<ServerName, LoginError> {
         let (id, login) = self.pending().take(answer.state(), Instant::now())?;
-        let (keeper, pending) = (Arc::clone(&login.keeper), Arc::clone(&self.pending));
+        let (service, keeper) = (Arc::clone(self), Arc::clone(&login.keeper));
         let (server, answer) = (keeper.server.clone(), answer.clone());
-        let successes = self.successes.clone();
         let finishing = self.tasks.spawn(async move {
             let outcome = login.finish(&answer).await;
             let server = &keeper.server;
             match &outcome {
                 Ok(()) => {
                     tracing::info!(mcp_server = %server, "the login at server `{server}` is finished");
-                    let _no_receiver = successes.send(server.clone());
+                    let _no_receiver = service.successes.send(server.clone());
                 }
                 Err(error) => {
                     let (reason, hint) = (chain(error), error.hint());
@@ -220,7 +213,7 @@ impl LoginService {
                     keeper.facts().last_error = Some(reason.into());
                 }
             }
-            lock(&pending).end(&id, outcome.clone());
+            service.pending().end(&id, outcome.clone());
             outcome
         });
         finishing.await.unwrap_or(Err(LoginError::Stopping)).map(|()| server)
@@ -310,12 +303,7 @@ impl LoginService {
     }
 
     fn authorizers(&self) -> Vec<Arc<Authorizer>> {
-        let servers = self.servers();
-        let oauth = servers.values().filter_map(|login| match login {
-            ServerLogin::OAuth(authorizer) => Some(Arc::clone(authorizer)),
-            ServerLogin::StaticHeader => None,
-        });
-        oauth.collect()
+        self.servers().values().filter_map(ServerLogin::authorizer).cloned().collect()
     }
 
     /// Returns the time until a token is refreshed or a login ends.
@@ -343,13 +331,9 @@ impl LoginService {
                 }
                 continue;
             };
-            let kept = match before.get(server) {
-                Some(ServerLogin::OAuth(authorizer)) if authorizer.keeper().is_at(&http.url) => {
-                    Some(Arc::clone(authorizer))
-                }
-                _ => None,
-            };
-            if let Some(authorizer) = kept {
+            let known = before.get(server).and_then(ServerLogin::authorizer);
+            if let Some(authorizer) = known.filter(|known| known.keeper().is_at(&http.url)).cloned()
+            {
                 before.remove(server);
                 let keeper = authorizer.keeper();
                 let is_same = {
@@ -376,7 +360,7 @@ impl LoginService {
         for (server, login) in before {
             self.pending().replace(&server);
             // Connections to the old address may live on: they must get no token for the new one.
-            if let ServerLogin::OAuth(authorizer) = login {
+            if let Some(authorizer) = login.authorizer() {
                 authorizer.keeper().retire();
             }
         }
@@ -386,33 +370,14 @@ impl LoginService {
         lock(&self.servers)
     }
 
-    /// Returns the logins that have started, for a task.
-    pub(super) fn pending_logins(&self) -> Arc<Mutex<PendingLogins<PersonLogin>>> {
-        Arc::clone(&self.pending)
-    }
-
     pub(super) fn pending(&self) -> MutexGuard<'_, PendingLogins<PersonLogin>> {
         lock(&self.pending)
     }
 }
 
 /// Locks for a moment, never across an await.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the address that browsers return to: the declared one, or that of the listener.
-fn redirect_url(config: &Config, address: Option<SocketAddr>) -> String {
-    if let Some(url) = &config.auth.redirect_url {
-        return url.to_string();
-    }
-    let scheme = if config.listen.tls.is_some() { "https" } else { "http" };
-    // With port 0, the system chooses another one each time, but an address must last.
-    let port = match address.unwrap_or(config.listen.http).port() {
-        0 => defaults::HTTP_ADDRESS.port(),
-        port => port,
-    };
-    format!("{scheme}://127.0.0.1:{port}{CALLBACK_PATH}")
 }
 
 impl std::fmt::Debug for LoginService {

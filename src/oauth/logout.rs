@@ -1,12 +1,14 @@
 //! The logout of this host from a server.
 
+use std::sync::Arc;
+
 use tokio::time;
 
 use super::{
-    LoginError, LoginService, login_record::LoginRecord, login_service::lock,
-    pending_logins::LoginPhase, token_keeper::TokenKeeper, token_request::revoke,
+    LoginError, LoginService, pending_logins::LoginPhase, revocation::revoke_all,
+    token_keeper::TokenKeeper,
 };
-use crate::{config::defaults, error_report::chain, server_name::ServerName};
+use crate::{config::defaults, server_name::ServerName};
 
 /// The outcome of a logout. metamcp has forgotten the tokens in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +28,17 @@ impl LoginService {
     /// # Errors
     ///
     /// [`LoginError`] if the server has no login, or a file cannot be removed.
-    pub async fn logout(&self, server: &ServerName) -> Result<LogoutOutcome, LoginError> {
+    pub async fn logout(
+        self: &Arc<Self>,
+        server: &ServerName,
+    ) -> Result<LogoutOutcome, LoginError> {
         let authorizer = self.oauth(server)?;
         let exchanging = {
             let mut pending = self.pending();
             pending.replace(server);
             pending.exchanging(server)
         };
-        let (pending, name) = (self.pending_logins(), server.clone());
+        let (service, server) = (Arc::clone(self), server.clone());
         let leaving = self.tasks.spawn(async move {
             // The tokens of a login or a renewal in flight would be neither forgotten nor revoked.
             let settled = async {
@@ -47,36 +52,13 @@ impl LoginService {
             let keeper = authorizer.keeper();
             let forgotten = keeper.in_background(TokenKeeper::forget).await?;
             // One that began meanwhile would not count.
-            lock(&pending).replace(&name);
+            service.pending().replace(&server);
             match forgotten? {
-                Some(record) => Ok(revoke_all(keeper, &record).await),
                 None => Ok(LogoutOutcome::NoTokens),
+                Some(record) if revoke_all(keeper, &record).await => Ok(LogoutOutcome::Revoked),
+                Some(_) => Ok(LogoutOutcome::Forgotten),
             }
         });
         leaving.await.unwrap_or(Err(LoginError::Stopping))
-    }
-}
-
-/// Revokes the tokens of a login.
-pub(super) async fn revoke_all(keeper: &TokenKeeper, record: &LoginRecord) -> LogoutOutcome {
-    let Some(endpoint) = &record.basis.revocation_endpoint else { return LogoutOutcome::Forgotten };
-    let revoking = async {
-        let http = keeper.settings.load_full().endpoints()?;
-        let configured = keeper.configured_client(None)?;
-        // A client that was declared since belongs to another login: its secret must not go there.
-        let configured = configured.filter(|client| client.id == record.basis.client.id);
-        let client = configured.as_ref().unwrap_or(&record.basis.client);
-        if let Some(token) = &record.refresh_token {
-            revoke(&http, endpoint, client, token, "refresh_token").await?;
-        }
-        revoke(&http, endpoint, client, &record.access_token, "access_token").await
-    };
-    match revoking.await {
-        Ok(()) => LogoutOutcome::Revoked,
-        Err(error) => {
-            let (server, reason) = (&keeper.server, chain(&error));
-            tracing::warn!(mcp_server = %server, reason, "the tokens of server `{server}` are forgotten, but not revoked: {reason}");
-            LogoutOutcome::Forgotten
-        }
     }
 }

@@ -39,11 +39,14 @@ mod pending_login;
 mod pending_logins;
 mod person_login;
 mod pkce;
+mod redirect_url;
 mod refresh_schedule;
 mod registration;
 mod resource_metadata;
+mod revocation;
 mod scope_selection;
 mod secret_text;
+mod server_login;
 mod server_metadata;
 #[cfg(test)]
 mod tests;

@@ -8,11 +8,11 @@ use super::{
     login_basis::LoginBasis,
     login_record::LoginRecord,
     login_settings::LoginSettings,
-    logout::revoke_all,
     machine_login::{bound_issuer, configured_client},
     pkce::{self, PkceVerifier},
     registration::{ClientIdSource, OAuthClient, register},
     resource_metadata::canonical_uri,
+    revocation::revoke_all,
     scope_selection::{ScopeSelection, ScopeSet, wants_offline_access},
     secret_text::SecretText,
     token_keeper::TokenKeeper,
@@ -212,14 +212,16 @@ impl PersonLogin {
             keeper.in_background(move |keeper| keeper.replace(record, is_futile, n_logouts));
         let outcome = replaced.await?;
         if let Err(LoginError::Replaced(_)) = &outcome {
-            revoke_all(&keeper, &unwanted).await;
+            let _logged = revoke_all(&keeper, &unwanted).await;
         }
         outcome
     }
 
-    /// Returns whether the login is still one of the server that `keeper` keeps the tokens of.
-    pub(super) fn is_current(&self, keeper: &Arc<TokenKeeper>) -> bool {
-        Arc::ptr_eq(&self.keeper, keeper)
+    /// Returns whether the login is still one of the server that `keeper` keeps the tokens of, and
+    /// browsers still return to `redirect_url`.
+    pub(super) fn is_current(&self, keeper: &Arc<TokenKeeper>, redirect_url: &str) -> bool {
+        self.basis.redirect_url == redirect_url
+            && Arc::ptr_eq(&self.keeper, keeper)
             && Arc::ptr_eq(&self.settings, &self.keeper.settings.load_full())
             && self.keeper.facts().n_logouts == self.n_logouts
     }
