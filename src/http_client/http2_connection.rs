@@ -134,11 +134,17 @@ impl Http2Connection {
         self.close();
     }
 
-    /// Moves the bytes of all streams until the connection ends.
+    /// Moves the bytes of all streams until the connection ends. Retires the connection once the
+    /// peer says that it takes no further requests.
     async fn move_bytes(&self) {
+        let mut sender = self.sender.clone();
         poll_fn(|context| {
             let mut driver = self.driver();
-            match driver.as_mut().map(|driver| Pin::new(driver).poll(context)) {
+            let moved = driver.as_mut().map(|driver| Pin::new(driver).poll(context));
+            if let Poll::Ready(Err(_)) = sender.poll_ready(&mut noop_context()) {
+                self.retire();
+            }
+            match moved {
                 Some(Poll::Pending) => Poll::Pending,
                 Some(Poll::Ready(_)) | None => Poll::Ready(()),
             }
@@ -173,9 +179,7 @@ impl Http2Connection {
 
     /// Returns whether the connection takes further requests, as far as is known.
     pub(super) fn is_usable(&self) -> bool {
-        let mut sender = self.sender.clone();
         !self.is_retired.load(Ordering::Relaxed)
-            && !matches!(sender.poll_ready(&mut noop_context()), Poll::Ready(Err(_)))
     }
 
     /// Returns the number of streams in use.

@@ -13,6 +13,7 @@
 //! an [`Origin`]; an [`HttpPool`] keeps them. No redirect to another origin is followed.
 
 mod address_policy;
+mod broken_connection;
 mod certificate_expiry;
 mod connector;
 mod dial_error;
@@ -32,8 +33,9 @@ mod tls_trust;
 mod web_client;
 
 pub use address_policy::{AddressPolicy, AddressRefusal, AddressScope};
+pub use broken_connection::BrokenConnection;
 pub use connector::{Connector, ConnectorSettings};
-pub use dial_error::{BrokenConnection, DialError, DialStep, HttpSendError};
+pub use dial_error::{DialError, DialStep, HttpSendError};
 pub use dial_trace::{DialTrace, TlsSummary};
 pub use error::WebError;
 pub use http_pool::HttpPool;
