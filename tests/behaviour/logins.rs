@@ -78,6 +78,11 @@ async fn echo(client: &Client) -> Value {
     client.tool("echo", json!({})).await.answer()["result"].clone()
 }
 
+/// Returns a client that can open an address.
+async fn client_with_browser(daemon: &Daemon) -> Client {
+    daemon.client("/servers/up").initialized_with(json!({ "elicitation": { "url": {} } })).await
+}
+
 #[track_caller]
 fn assert_answered(result: &Value) {
     assert_eq!(result["content"][0]["text"], "hello", "{result}");
@@ -270,8 +275,7 @@ async fn a_static_authorization_never_starts_a_login() {
 async fn a_legacy_client_that_can_open_an_address_logs_in_during_its_call() {
     let upstream = LoginUpstream::start();
     let daemon = Daemon::with(format!("{BY_CLIENTS}{}", upstream.server(""))).ready();
-    let client = daemon.client("/servers/up");
-    let client = client.initialized_with(json!({ "elicitation": { "url": {} } })).await;
+    let client = client_with_browser(&daemon).await;
 
     let mut call = client.tool_stream("echo", json!({})).await;
     let question = call.message().await;
@@ -291,8 +295,7 @@ async fn a_legacy_client_that_can_open_an_address_logs_in_during_its_call() {
 async fn a_call_whose_client_never_answers_goes_on_after_the_login_of_another_person() {
     let upstream = LoginUpstream::start();
     let daemon = Daemon::with(format!("{BY_CLIENTS}{}", upstream.server(""))).ready();
-    let client = daemon.client("/servers/up");
-    let client = client.initialized_with(json!({ "elicitation": { "url": {} } })).await;
+    let client = client_with_browser(&daemon).await;
     let mut call = client.tool_stream("echo", json!({})).await;
     let question = call.message().await;
 
@@ -335,8 +338,7 @@ async fn a_client_that_declines_or_cannot_open_an_address_gets_the_command() {
     let plain = daemon.client("/servers/up").initialized().await;
     assert_eq!(echo(&plain).await["isError"], true);
 
-    let client = daemon.client("/servers/up");
-    let client = client.initialized_with(json!({ "elicitation": { "url": {} } })).await;
+    let client = client_with_browser(&daemon).await;
     let mut call = client.tool_stream("echo", json!({})).await;
     let question = call.message().await;
     client.respond(&question["id"], json!({ "action": "decline" })).await;
@@ -355,8 +357,7 @@ async fn a_client_that_was_asked_to_log_in_does_not_hold_up_others_at_a_breaker(
     daemon.wait_log("breaker tripped");
     upstream.state.is_broken.store(false, Ordering::Relaxed);
 
-    let client = daemon.client("/servers/up");
-    let client = client.initialized_with(json!({ "elicitation": { "url": {} } })).await;
+    let client = client_with_browser(&daemon).await;
     // Refused until the cooldown is over.
     let _waiting = loop {
         let mut call = client.tool_stream("echo", json!({})).await;

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time;
+use tokio::{sync::Notify, time};
 
 use super::*;
 use crate::{
@@ -14,6 +14,29 @@ use crate::{
 fn change_to(config: &str) -> ConfigChange {
     let new: Arc<Config> = Arc::new(parsed(config));
     ConfigChange { servers: new.servers.clone(), new, ..ConfigChange::default() }
+}
+
+/// Another address that browsers return to.
+const MOVED: &str = "[auth]\nredirect_url = \"https://host.example/oauth/callback\"\n";
+
+/// Begins a login whose tokens the authorization server holds back. Returns its answer, and what
+/// releases them.
+async fn held_login(
+    service: &Arc<LoginService>,
+    fake: &FakeAuthorization,
+) -> (PendingLogin, CallbackAnswer, Arc<Notify>) {
+    let login = service.begin(&git()).await.expect("begun");
+    let answer = CallbackAnswer::parse(&fake.agree(&login.url)).expect("an answer");
+    let gate = Arc::new(Notify::new());
+    fake.set().gate = Some(Arc::clone(&gate));
+    (login, answer, gate)
+}
+
+/// Waits until the answer of the login has arrived.
+async fn wait_until_exchanging(service: &LoginService) {
+    while service.pending().exchanging(&git()).is_empty() {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -68,15 +91,10 @@ async fn a_waiting_login_is_shared_until_half_of_its_time_is_over() {
 async fn a_login_that_is_slower_than_a_logout_is_revoked() {
     let fake = FakeAuthorization::new();
     let service = service(PLAIN, &fake, None);
-    let login = service.begin(&git()).await.expect("begun");
-    let answer = CallbackAnswer::parse(&fake.agree(&login.url)).expect("an answer");
-    let gate = Arc::new(tokio::sync::Notify::new());
-    fake.set().gate = Some(Arc::clone(&gate));
+    let (_, answer, gate) = held_login(&service, &fake).await;
     let finish = service.finish(&answer);
     let logout = async {
-        while service.pending().exchanging(&git()).is_empty() {
-            tokio::task::yield_now().await;
-        }
+        wait_until_exchanging(&service).await;
         let git = git();
         let (out, begun) = tokio::join!(service.logout(&git), service.begin(&git));
         assert_eq!(out.expect("out"), LogoutOutcome::NoTokens);
@@ -107,11 +125,10 @@ async fn a_server_that_is_declared_anew_does_not_get_the_login_of_the_one_before
 async fn a_reload_during_the_start_of_a_login_starts_it_anew() {
     let fake = FakeAuthorization::new();
     let service = service(PLAIN, &fake, None);
-    let moved = format!("[auth]\nredirect_url = \"https://host.example/oauth/callback\"\n{PLAIN}");
     let git = git();
     let (begun, ()) = tokio::join!(service.join(&git), async {
         tokio::task::yield_now().await;
-        service.reconfigure(&change_to(&moved));
+        service.reconfigure(&change_to(&format!("{MOVED}{PLAIN}")));
     });
     let redirect = &fake_authorization::query(&begun.expect("begun").url)["redirect_uri"];
     assert_eq!(redirect, "https://host.example/oauth/callback");
@@ -122,8 +139,7 @@ async fn a_new_redirect_address_ends_the_logins_with_the_old_one() {
     let fake = FakeAuthorization::new();
     let service = service(PLAIN, &fake, None);
     let old = service.join(&git()).await.expect("begun");
-    let moved = format!("[auth]\nredirect_url = \"https://host.example/oauth/callback\"\n{PLAIN}");
-    service.reconfigure(&change_to(&moved));
+    service.reconfigure(&change_to(&format!("{MOVED}{PLAIN}")));
     assert_eq!(service.wait(&old.id).await.expect_err("ended").code(), "LOGIN_REPLACED");
     let new = service.join(&git()).await.expect("begun");
     let redirect = &fake_authorization::query(&new.url)["redirect_uri"];
@@ -134,15 +150,10 @@ async fn a_new_redirect_address_ends_the_logins_with_the_old_one() {
 async fn a_logout_ends_a_login_that_is_almost_finished() {
     let (fake, state) = (FakeAuthorization::new(), tempfile::tempdir().expect("a directory"));
     let service = service(PLAIN, &fake, Some(state.path()));
-    let login = service.begin(&git()).await.expect("begun");
-    let answer = CallbackAnswer::parse(&fake.agree(&login.url)).expect("an answer");
-    let gate = Arc::new(tokio::sync::Notify::new());
-    fake.set().gate = Some(Arc::clone(&gate));
+    let (_, answer, gate) = held_login(&service, &fake).await;
     let finish = service.finish(&answer);
     let logout = async {
-        while service.pending().exchanging(&git()).is_empty() {
-            tokio::task::yield_now().await;
-        }
+        wait_until_exchanging(&service).await;
         let release = async {
             // The logout has its turn first.
             tokio::task::yield_now().await;
@@ -164,10 +175,7 @@ async fn a_logout_ends_a_login_that_is_almost_finished() {
 async fn a_browser_that_closes_early_does_not_end_the_login() {
     let fake = FakeAuthorization::new();
     let service = service(PLAIN, &fake, None);
-    let login = service.begin(&git()).await.expect("begun");
-    let answer = CallbackAnswer::parse(&fake.agree(&login.url)).expect("an answer");
-    let gate = Arc::new(tokio::sync::Notify::new());
-    fake.set().gate = Some(Arc::clone(&gate));
+    let (login, answer, gate) = held_login(&service, &fake).await;
     let left = time::timeout(Duration::from_secs(1), service.finish(&answer)).await;
     left.expect_err("the authorization server has not answered");
     gate.notify_one();
