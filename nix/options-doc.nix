@@ -8,7 +8,8 @@
 let
   prefix = "services.metamcp";
 
-  # The summary of each section, by its path below services.metamcp.
+  # The summary of each section, by its path below services.metamcp. A section without
+  # one fails the evaluation.
   summaries = {
     "" = "The service itself.";
     servers = "The MCP servers, by name.";
@@ -16,6 +17,7 @@ let
     upstream = "One endpoint that clients see unchanged.";
     claudeCode = "The configuration of Claude Code as a client.";
     settings = "The configuration file.";
+    "settings.auth" = "The logins at servers that require one.";
     "settings.breaker" = "The circuit breakers, which leave failing servers alone.";
     "settings.catalog" = "The lists that metamcp keeps of servers without a connection.";
     "settings.health" = "The liveness checks of servers.";
@@ -75,7 +77,7 @@ let
   byName = lib.listToAttrs (map (option: lib.nameValuePair option.name option) all);
   bySection = lib.groupBy sectionOf all;
   sections = lib.filter (key: bySection ? ${key}) (
-    first ++ lib.filter (key: !lib.elem key first) (lib.attrNames summaries)
+    first ++ lib.filter (key: !lib.elem key first) (lib.attrNames bySection)
   );
 
   heading = key: "${prefix}${lib.optionalString (key != "") ".${key}"}";
