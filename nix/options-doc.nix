@@ -20,6 +20,7 @@ let
     "settings.auth" = "The logins at servers that require one.";
     "settings.breaker" = "The circuit breakers, which leave failing servers alone.";
     "settings.catalog" = "The lists that metamcp keeps of servers without a connection.";
+    "settings.execute" = "The scripts that metamcp runs for clients.";
     "settings.health" = "The liveness checks of servers.";
     "settings.listen" = "The addresses for clients and operators, and the sessions of clients.";
     "settings.pool" = "The number and lifetime of connections to servers.";

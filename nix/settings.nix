@@ -43,6 +43,17 @@ in
       '';
     };
 
+    execute = {
+      code_bytes_max.example = 16384;
+      max_parallel.example = 4;
+      max_tool_calls.example = 200;
+      memory_bytes_max.example = 33554432;
+      output_bytes_max.example = 1048576;
+      profile.example = "dev";
+      sleep_max.example = "5s";
+      timeout.example = "30s";
+    };
+
     health = {
       failures.example = 2;
       # The default of the program depends on the transport of the server.

@@ -232,6 +232,10 @@ in
     lib.optional (pool.reserve_size > 0 && connectionsMax <= pool.size)
       "services.metamcp.settings.pool.reserve_size has no effect, because all servers together have at most ${toString connectionsMax} connections, and services.metamcp.settings.pool.size is ${toString pool.size}: remove it, or reduce pool.size.";
 
+  unisolated-scripts =
+    lib.optional (settings.execute.enabled && settings.execute.profile == "dev")
+      "services.metamcp.settings.execute.profile is \"dev\", so that a script of a client runs without isolation and may do all that the service may do: set it to \"standard\", or debug only metamcp itself with \"dev\".";
+
   late-reserve =
     lib.optional
       (

@@ -42,6 +42,17 @@
         result_bytes_max = 4096;
         max_steps = 4;
       };
+      execute = {
+        enabled = true;
+        profile = "standard";
+        code_bytes_max = 16384;
+        timeout = "30s";
+        sleep_max = "5s";
+        output_bytes_max = 1048576;
+        max_tool_calls = 200;
+        max_parallel = 4;
+        memory_bytes_max = 33554432;
+      };
       search = {
         strategy = "bm25";
         synonyms = [

@@ -75,6 +75,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     }
     let servers = quantity::count(config.servers.len(), "server");
     output::print(&format!("{}: ok, {servers}\n", file.display()));
+    warn(&config);
     for (name, server) in &config.servers {
         if let Some(state) = server.shared_state() {
             output::eprint(&format!(
@@ -100,6 +101,13 @@ fn certificates(config: &Config) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Prints the warning about scripts that run without isolation.
+fn warn(config: &Config) {
+    if let Some(warning) = config.execute.warning() {
+        output::eprint(&format!("warning: {warning}\n"));
+    }
+}
+
 /// Prints the effective configuration: file, variables and flags combined.
 fn show(args: &Args, named: Option<PathBuf>) -> Result<(), Failed> {
     let loaded = configuration::load(&configuration::sources(named, &args.overrides)?)?;
@@ -109,6 +117,7 @@ fn show(args: &Args, named: Option<PathBuf>) -> Result<(), Failed> {
     } else {
         output::print(&effective::toml(&entries));
     }
+    warn(&loaded.config);
     for name in loaded.unknown_variables {
         output::eprint(&format!("warning: the variable {name} is ignored: it names no key\n"));
     }

@@ -14,8 +14,8 @@ use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
 
 use super::{
-    AuthConfig, BreakerConfig, CatalogConfig, Config, Diagnostic, ListenConfig, PoolConfig,
-    ProxyConfig, SearchConfig, ServerConfig, ServerConfigs, ServiceConfig, TasksConfig,
+    AuthConfig, BreakerConfig, CatalogConfig, Config, Diagnostic, ExecuteConfig, ListenConfig,
+    PoolConfig, ProxyConfig, SearchConfig, ServerConfig, ServerConfigs, ServiceConfig, TasksConfig,
     ToolsConfig, TransportConfig, defaults,
     diagnostic::ConfigProblem,
     health::HealthTable,
@@ -98,6 +98,8 @@ pub(super) struct ConfigFile {
     health: HealthTable,
     /// The meta-tools of the view `meta`.
     tools: ToolsConfig,
+    /// The scripts that metamcp runs for clients.
+    execute: ExecuteConfig,
     /// The search for tools.
     search: SearchConfig,
     /// The logins at servers that require one.
@@ -131,7 +133,17 @@ pub(super) fn read(root: Spanned<DeTable<'_>>, text: &str) -> Result<Config, Con
 /// Checks the content of a file.
 fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigProblem> {
     let ConfigFile {
-        mut service, listen, pool, breaker, tools, search, auth, catalog, tasks, ..
+        mut service,
+        listen,
+        pool,
+        breaker,
+        tools,
+        execute,
+        search,
+        auth,
+        catalog,
+        tasks,
+        ..
     } = file;
     service.check(places)?;
     listen.check_address(places)?;
@@ -163,6 +175,7 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
         pool,
         breaker,
         tools,
+        execute,
         search,
         auth,
         catalog,

@@ -22,6 +22,7 @@ pub mod diagnostic;
 pub mod duration;
 pub mod effective;
 pub mod environment;
+pub mod execute;
 pub mod exposed_listener;
 pub mod health;
 mod http_server;
@@ -64,6 +65,7 @@ pub use catalog::{CatalogCache, CatalogConfig};
 pub use client_tls::{ClientIdentity, ClientTlsConfig};
 pub use config_path::{VARIABLE as FILE_VARIABLE, file_of_environment, usual_file};
 pub use diagnostic::{Diagnostic, SettingOrigin};
+pub use execute::{ExecuteConfig, ExecuteProfile};
 pub use exposed_listener::ExposedListener;
 pub use health::HealthConfig;
 pub use http_server::HttpServerConfig;
@@ -103,6 +105,8 @@ pub struct Config {
     pub breaker: BreakerConfig,
     /// `[tools]`: the meta-tools of the view `meta`.
     pub tools: ToolsConfig,
+    /// `[execute]`: the scripts that metamcp runs for clients.
+    pub execute: ExecuteConfig,
     /// `[search]`: the search for tools.
     pub search: SearchConfig,
     /// `[auth]`: logins at servers.

@@ -60,6 +60,7 @@ pub mod start_error;
 use catalog_upkeep::CatalogUpkeep;
 use drain::{close, drain};
 pub use listeners::Listeners;
+use reload::IsolationWarning;
 use signals::{SignalRequest, SignalStreams};
 pub use start_error::StartError;
 
@@ -126,6 +127,7 @@ impl Daemon {
         let signals = SignalStreams::install().map_err(StartError::Signals)?;
         let memory = memory_budget::global();
         memory.configure(&config.service);
+        IsolationWarning::log(&config.execute);
         let config = Arc::new(config);
         let credentials = credentials_directory();
         let signer = SessionSigner::of_service(&config.listen.session(), credentials.as_deref())?;

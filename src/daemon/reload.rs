@@ -5,7 +5,7 @@ use std::{fs, io, path::Path, sync::Arc};
 use super::Daemon;
 use crate::{
     bearer_token::BearerToken,
-    config::{Config, defaults, load::LoadError, secret::credentials_directory},
+    config::{Config, ExecuteConfig, defaults, load::LoadError, secret::credentials_directory},
     control::{NamedFile, ReloadError},
     error_report::chain,
     reconfigure::{ConfigChange, Reconfigure, ServerDiff},
@@ -82,7 +82,7 @@ impl Daemon {
     /// Returns the parts that a reload reaches, in its order. Without `..`: a new field does not
     /// compile until it is named here, and a named part not until the list has it.
     #[deny(unused_variables, reason = "a reload would forget the part")]
-    fn parts(&self) -> [&dyn Reconfigure; 13] {
+    fn parts(&self) -> [&dyn Reconfigure; 14] {
         let Self {
             log,
             memory,
@@ -130,6 +130,7 @@ impl Daemon {
             &**forwarder,
             // Reads the configuration of the forwarder.
             &**tasks,
+            &IsolationWarning,
         ]
     }
 }
@@ -156,6 +157,7 @@ fn awaiting_restart(old: &Config, new: &Config) -> impl Iterator<Item = &'static
         pool: _,
         breaker: _,
         tools: _,
+        execute: _,
         search: _,
         auth: _,
         tasks: _,
@@ -170,6 +172,23 @@ fn awaiting_restart(old: &Config, new: &Config) -> impl Iterator<Item = &'static
         (catalog.cache != old.catalog.cache, "directory for cached lists takes effect"),
     ];
     changes.into_iter().filter_map(|(is_changed, subject)| is_changed.then_some(subject))
+}
+
+/// The log line about scripts that run without isolation, at each start and each reload.
+pub(super) struct IsolationWarning;
+
+impl IsolationWarning {
+    pub(super) fn log(config: &ExecuteConfig) {
+        if let Some(warning) = config.warning() {
+            tracing::warn!("{warning}");
+        }
+    }
+}
+
+impl Reconfigure for IsolationWarning {
+    fn reconfigure(&self, change: &ConfigChange) {
+        Self::log(&change.new.execute);
+    }
 }
 
 /// The log line about the servers that a reload changed.

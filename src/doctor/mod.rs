@@ -190,6 +190,13 @@ fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> O
     let servers = finding::count(loaded.config.servers.len(), "server");
     let what = format!("{}: {servers}", file.display());
     found.push(Finding::ok(Configuration, what).because(*why));
+    if let Some(warning) = loaded.config.execute.warning() {
+        found.push(
+            Finding::warning(Configuration, "scripts run without isolation")
+                .because(warning)
+                .nix("services.metamcp.settings.execute.profile = \"standard\";"),
+        );
+    }
     for (name, server) in &loaded.config.servers {
         if let Some(state) = server.shared_state() {
             let what = format!("all clients of `{name}` share {state}");

@@ -275,3 +275,42 @@ fn check_warns_about_a_stateful_server_that_clients_share() {
     let (_, _, stderr) = with_file(&own, &["check", "--offline"], &[], &[]);
     assert_eq!(stderr, "");
 }
+
+/// The part of the warning that names the danger of the profile `dev`.
+const UNISOLATED: &str = "a script of a client runs without isolation";
+
+#[test]
+fn check_and_doctor_warn_about_scripts_without_isolation() {
+    let text = "[execute]\nprofile = \"dev\"\n";
+    for arguments in [&["check", "--offline"][..], &["check", "--effective"]] {
+        let (code, _, stderr) = with_file(text, arguments, &[], &[]);
+        assert_eq!(code, 0, "{stderr}");
+        let warns = stderr.starts_with("warning: `execute.profile`") && stderr.contains(UNISOLATED);
+        assert!(warns, "{stderr}");
+    }
+    let (_, stdout, _) = with_file(text, &["doctor", "--no-dial", "--config"], &[], &[]);
+    assert!(stdout.contains("scripts run without isolation"), "{stdout}");
+
+    let (_, _, stderr) = with_file("[execute]\n", &["check", "--offline"], &[], &[]);
+    assert_eq!(stderr, "");
+    let (code, _, stderr) =
+        with_file("[execute]\nprofile = \"wasm\"\n", &["check", "--offline"], &[], &[]);
+    assert_eq!(code, 78, "{stderr}");
+    assert!(stderr.contains("profile `wasm` is not built into this metamcp"), "{stderr}");
+}
+
+#[tokio::test]
+async fn the_log_warns_of_scripts_without_isolation_at_the_start_and_at_each_reload() {
+    let text = "[execute]\nprofile = \"dev\"\n";
+    let n_warnings = |daemon: &Daemon| daemon.log().matches(UNISOLATED).count();
+    let mut daemon = Daemon::with(text).ready();
+    daemon.wait_log(UNISOLATED);
+    assert!(daemon.log().lines().any(|line| line.contains("WARN") && line.contains(UNISOLATED)));
+    assert_eq!(n_warnings(&daemon), 1);
+
+    daemon.reload();
+    assert_eq!(n_warnings(&daemon), 2);
+    daemon.rewrite("[execute]\n");
+    daemon.reload();
+    assert_eq!(n_warnings(&daemon), 2);
+}

@@ -51,12 +51,6 @@ pub const EXAMPLES_MAX: usize = 5;
 /// The longest timeout that a caller may set for a tool.
 pub const META_CALL_TIMEOUT_MAX: Duration = Duration::from_millis(600_000);
 
-/// The longest timeout that a caller may set for a program.
-pub const EXECUTE_TIMEOUT_MAX: Duration = Duration::from_millis(60_000);
-
-/// The largest number of tool calls that a caller may allow a program.
-pub const EXECUTE_CALLS_MAX: usize = 1000;
-
 /// The longest error of a server that is passed on as an object, in bytes.
 pub const ERROR_DETAIL_BYTES_MAX: usize = 8 * 1024;
 
