@@ -115,7 +115,8 @@
 //! | [`redact`] | foreign text made safe to show: no secrets, no control characters |
 //! | [`compute_pool`] | computations beside the event loops, in turn for each account |
 //! | [`import`] | the configurations of other clients, converted to that of metamcp |
-//! | [`systemd`] | inherited sockets, notifications, capabilities, the service's own unit |
+//! | [`confine`] | the confinement of a process before it runs untrusted code; dropped capabilities |
+//! | [`systemd`] | inherited sockets, notifications, the service's own unit |
 //! | [`telemetry`] | logs, and the liveness of the event loops |
 //! | [`accept_loop`] | the accept loop, with a permit for each connection |
 //! | [`tls`] | the certificate of the service |
@@ -193,6 +194,7 @@ pub mod child;
 pub mod cli;
 pub mod compute_pool;
 pub mod config;
+pub mod confine;
 pub mod connection;
 pub mod control;
 pub mod daemon;

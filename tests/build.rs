@@ -5,8 +5,9 @@
 use std::{collections::BTreeSet, fs, process::Command};
 
 /// The number of crates that a build of the program may compile, metamcp included. 174 s on two
-/// cores are for 183 crates; one more costs a second on average.
-const CRATES_MAX: usize = 190;
+/// cores are for 183 crates; one more costs a second on average. The last ten are for untrusted
+/// code: its confinement takes four, and its engine the others.
+const CRATES_MAX: usize = 200;
 
 #[test]
 fn the_program_needs_few_crates() {

@@ -9,13 +9,13 @@ use super::{FAILED, Failed, UNAVAILABLE, configuration, runtime, serve, service_
 use crate::{
     bridge::{self, BridgeTarget},
     config::{self, ConfigSources, LogLevel, defaults},
+    confine::privilege_drop,
     control::socket_client::ControlClientError,
     daemon::{Daemon, Listeners},
     error_report::chain,
     ingress::stdio_pipe::ClientPipe,
     memory_budget::MeteredLines,
     peer_process::ConnectedClient,
-    systemd::privilege_drop,
     telemetry::log,
     view::ViewChoice,
 };

@@ -5,4 +5,3 @@
 pub mod inherited_sockets;
 pub mod notify;
 pub mod own_unit;
-pub mod privilege_drop;
