@@ -19,6 +19,7 @@ mod cli;
 mod command_line;
 mod concurrent_clients;
 mod configuration;
+mod confine;
 mod connection_churn;
 mod content_types;
 mod control;

@@ -8,6 +8,7 @@
 
 pub(crate) mod claude_code;
 pub(crate) mod client;
+pub(crate) mod confined_process;
 pub(crate) mod daemon;
 pub(crate) mod era_client;
 pub(crate) mod fake;
