@@ -122,6 +122,7 @@
 //! | [`tls`] | the certificate of the service |
 //! | [`bearer_token`] | the token that clients must send |
 //! | [`reconfigure`] | the reload: what has changed, and the trait of the parts that apply it |
+//! | [`sandbox`] | the process that runs one script: its engine and its pipe |
 //! | [`child`] | stdio servers: child processes and systemd units |
 //! | [`fault_class`] | kinds of failures, and which of them the breaker counts |
 //! | [`breaker`] | the circuit breaker of a server |
@@ -132,6 +133,7 @@
 //! | [`pool`] | all connections: slots, supervisors, admission, idle timeouts |
 //! | [`call`] | the only way from a request to a server, with the retries that are safe |
 //! | [`session`] | the state of clients between requests |
+//! | [`script`] | scripts: their operations, their record, and their end |
 //! | [`forward`] | the services of all views: from a request and a server to an exchange |
 //! | [`catalog`] | the lists of all servers, also without a connection |
 //! | [`tool`] | the tools of servers: ids, resolution, search, checked arguments, errors for models |
@@ -222,6 +224,8 @@ pub mod provision;
 pub mod reconfigure;
 pub mod redact;
 pub mod resident_memory;
+pub mod sandbox;
+pub mod script;
 pub mod search;
 pub mod server_name;
 pub mod session;

@@ -4,6 +4,12 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 
+/// Returns the time in milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Returns a time, in milliseconds since 1970, in RFC 3339 at an offset from UTC. A time beyond the
 /// calendar becomes that of the epoch.
 pub fn rfc3339(unix_ms: i64, offset_minutes: i64) -> String {

@@ -1,12 +1,14 @@
 //! The command line. The doc comment of each command is its manual page.
 
-use std::process::ExitCode;
+use std::{ffi::OsStr, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
 };
+
+use crate::sandbox;
 
 mod arguments;
 mod auth;
@@ -174,6 +176,11 @@ fn listen_for_ctrl_c() -> Result<Signal, Failed> {
 
 /// Runs the command of the arguments and returns its exit code; `metamcp --help` lists the codes.
 pub fn main() -> ExitCode {
+    // Started by the service, once for each script: without the parser, which takes longer.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "sandbox") {
+        return sandbox::main(words.next().as_deref().and_then(OsStr::to_str));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {

@@ -42,7 +42,8 @@ pub struct ExecuteConfig {
     /// The largest output of a script, in bytes: the returned value and the text of its console.
     #[serde(with = "OutputBytesMax")]
     pub output_bytes_max: usize,
-    /// The largest number of tool calls in one script. A caller may allow fewer.
+    /// The largest number of tool calls in one script, unless its caller asks for another one, up to
+    /// 1,000.
     #[serde(with = "BoundedNumber::<1, { defaults::EXECUTE_CALLS_MAX }>")]
     pub max_tool_calls: usize,
     /// The largest number of tool calls that one script makes at the same time.

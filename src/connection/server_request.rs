@@ -26,6 +26,9 @@ pub struct ServerRequest {
     asker: Option<Asker>,
 }
 
+/// The generation of no connection.
+const NO_CONNECTION: u64 = 0;
+
 /// The party that waits for the answer.
 #[derive(Debug)]
 enum Asker {
@@ -67,7 +70,7 @@ impl ServerRequest {
     ) -> (Self, oneshot::Receiver<ClientReply>) {
         let (sender, reply) = oneshot::channel();
         let asker = Some(Asker::Exchange(sender));
-        (Self { message, server, generation: 0, asker }, reply)
+        (Self { message, server, generation: NO_CONNECTION, asker }, reply)
     }
 
     fn with(message: Message, connection: &Connection, asker: Asker) -> Self {
@@ -78,6 +81,11 @@ impl ServerRequest {
     /// Returns the server that asks.
     pub fn server(&self) -> &ServerName {
         &self.server
+    }
+
+    /// Returns whether metamcp itself asks, on behalf of the server.
+    pub fn is_of_metamcp(&self) -> bool {
+        self.generation == NO_CONNECTION
     }
 
     /// Returns the generation of its connection: each connection numbers its questions anew.

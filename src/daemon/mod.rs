@@ -35,6 +35,7 @@ use crate::{
     oauth::{self, LoginService},
     pool::Pool,
     provision::Provisioner,
+    script::{ScriptRecords, ScriptServices},
     server_name::ServerName,
     session::{SessionRegistry, SessionSigner, state_directory},
     status::StatusBoard,
@@ -164,6 +165,7 @@ impl Daemon {
             Arc::clone(&directory),
             Arc::clone(&checker),
             Arc::clone(&provisioner),
+            ScriptServices::new(ScriptRecords::in_directory(state.as_deref())),
         );
         let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
         let views = Arc::new(Views::new(services, lists, meta));

@@ -8,6 +8,7 @@ use crate::{
     config::defaults,
     protocol::{Message, client_meta::SERVER_INFO, jsonrpc::MessagePart, payloads, version},
     redact,
+    script::ScriptExchange,
     session::Session,
 };
 
@@ -17,6 +18,8 @@ pub enum RequestOutcome {
     Answer(Bytes),
     /// The exchange with a server that answers it.
     Exchange(Box<Exchange>),
+    /// The script that answers it.
+    Script(Box<ScriptExchange>),
 }
 
 impl RequestOutcome {

@@ -22,8 +22,10 @@ use crate::{
     connection::{CallEvent, ServerRequest, SideMessage},
     forward::RequestOutcome,
     memory_budget,
-    protocol::{ByteChunks, Era, Message, RpcError, capability, payloads::method, sse},
-    session::{RunningRequest, Session},
+    protocol::{ByteChunks, Era, Message, RpcError, payloads::method, sse},
+    script::{ScriptEvent, ScriptExchange, ScriptStep},
+    server_name::ServerName,
+    session::{HoldOutcome, RunningRequest, Session},
 };
 
 /// The forms of an answer that the client accepts.
@@ -71,7 +73,19 @@ pub(super) struct RequestReply {
 enum Stage {
     Handling(BoxFuture<'static, RequestOutcome>),
     Running(Box<Exchange>),
+    Scripting(Box<ScriptExchange>),
     Done,
+}
+
+impl Stage {
+    /// Returns whether a server, or a script, works on the request.
+    fn is_running(&self) -> bool {
+        match self {
+            Self::Running(exchange) => exchange.is_running(),
+            Self::Scripting(_) => true,
+            Self::Handling(_) | Self::Done => false,
+        }
+    }
 }
 
 /// The next output for the client.
@@ -192,8 +206,7 @@ impl RequestReply {
             return Some(part);
         }
         self.silent_since = Instant::now();
-        let is_running = matches!(&self.stage, Stage::Running(found) if found.is_running());
-        let heartbeat = if is_running { self.heartbeat.next() } else { None };
+        let heartbeat = if self.stage.is_running() { self.heartbeat.next() } else { None };
         heartbeat.map(|message| ReplyPart::Message(message.into()))
     }
 
@@ -230,7 +243,7 @@ impl RequestReply {
                 ReplyPart::Nothing
             }
             () = self.context.drain_deadline.cancelled() => {
-                let runs = matches!(&self.stage, Stage::Running(found) if found.is_running());
+                let runs = self.stage.is_running();
                 ReplyPart::Answer(RpcError::stopping(runs).render(Some(&self.id)).into())
             }
         };
@@ -260,8 +273,21 @@ async fn advance(
                     *stage = Stage::Running(exchange);
                     continue;
                 }
+                RequestOutcome::Script(script) => {
+                    *stage = Stage::Scripting(script);
+                    continue;
+                }
             },
             Stage::Running(exchange) => exchange,
+            Stage::Scripting(script) => match script.next().await {
+                ScriptStep::Answer(answer) => return own_answer(answer, running, id),
+                ScriptStep::Event(event) => {
+                    match script_event(event, heartbeat, context, running, accepts) {
+                        Some(message) => return ReplyPart::Message(message),
+                        None => continue,
+                    }
+                }
+            },
             Stage::Done => return ReplyPart::Nothing,
         };
         let message = match exchange.next().await {
@@ -275,8 +301,15 @@ async fn advance(
                 let text = format!("server `{}` {asked}", exchange.server());
                 heartbeat.tell(&text).map(ByteChunks::from)
             }
+            Ok(CallEvent::Message(SideMessage::Notification(message)))
+                if message.method() == Some(method::PROGRESS) && !exchange.wants_progress() =>
+            {
+                None
+            }
             Ok(CallEvent::Message(SideMessage::Notification(message))) => {
-                notification(&message, exchange, heartbeat, context, running)
+                let source = (exchange.server(), exchange.generation());
+                notification(&message, source, heartbeat, context, running)
+                    .map(|shown| shown.unwrap_or_else(|| exchange.restore(&message)))
             }
             Ok(CallEvent::Message(SideMessage::Question(question)))
                 if running.session().is_modern() =>
@@ -317,29 +350,52 @@ fn hold_for_input(
     context: &IngressContext,
     running: &RunningRequest,
 ) -> Option<ReplyPart> {
-    let Stage::Running(exchange) = stage else { return None };
-    if !running.session().can_be_asked(question.message()) || !exchange.can_be_held() {
-        exchange.note_missing_capability(capability::of(question.message()));
-        question.refuse();
-        return None;
-    }
     let Stage::Running(exchange) = std::mem::replace(stage, Stage::Done) else { return None };
     let id = exchange.client_id().to_owned();
-    let answer = match context.views.sessions().hold(exchange, question) {
-        Ok(result) => Message::response(&id, &result),
-        Err(error) => error.to_rpc().for_era(Era::Modern).render(Some(&id)),
+    let answer = match context.views.sessions().try_hold(running.session(), exchange, question) {
+        HoldOutcome::Held(result) => Message::response(&id, &result),
+        HoldOutcome::Failed(error) => error.to_rpc().for_era(Era::Modern).render(Some(&id)),
+        HoldOutcome::Refused(exchange) => {
+            *stage = Stage::Running(exchange);
+            return None;
+        }
     };
     Some(ReplyPart::Answer(answer.into()))
 }
 
-/// Returns a notification in the form for the client, or `None` if it does not receive it.
-fn notification(
-    message: &Message,
-    exchange: &Exchange,
+/// Returns an event of a script in the form for the client, or `None` if it does not receive it.
+fn script_event(
+    event: ScriptEvent,
     heartbeat: &mut ProgressHeartbeat,
     context: &IngressContext,
     running: &RunningRequest,
+    accepts: AcceptedForms,
 ) -> Option<ByteChunks> {
+    match event {
+        ScriptEvent::Notification(message, server, generation) => {
+            let shown = notification(&message, (&server, generation), heartbeat, context, running)?;
+            Some(shown.unwrap_or_else(|| message.bytes().clone().into()))
+        }
+        ScriptEvent::Progress(message) => {
+            heartbeat.note(&message);
+            Some(message.bytes().clone().into())
+        }
+        ScriptEvent::Question(question) => {
+            forward_question(question, running, accepts).map(ByteChunks::from)
+        }
+        ScriptEvent::Wait(text) => heartbeat.tell(&text).map(ByteChunks::from),
+    }
+}
+
+/// Returns a notification of a server and a connection in another form for the client, or
+/// `Some(None)` if it receives the original one, or `None` if it does not receive it.
+fn notification(
+    message: &Message,
+    (server, generation): (&ServerName, Option<u64>),
+    heartbeat: &mut ProgressHeartbeat,
+    context: &IngressContext,
+    running: &RunningRequest,
+) -> Option<Option<ByteChunks>> {
     let session = running.session();
     match message.method().unwrap_or_default() {
         // A modern request has no other notifications.
@@ -348,21 +404,19 @@ fn notification(
         {
             return None;
         }
-        method::PROGRESS if !exchange.wants_progress() => return None,
         method::LOG_MESSAGE
             if !session.wants_log(message, context.views.sessions().has_levels()) =>
         {
             return None;
         }
         method::CANCELLED => {
-            return session
-                .cancel_question(exchange.server(), exchange.generation()?, message)
-                .map(ByteChunks::from);
+            let cancelled = session.cancel_question(server, generation?, message)?;
+            return Some(Some(ByteChunks::from(cancelled)));
         }
         method::PROGRESS => heartbeat.note(message),
         _ => {}
     }
-    Some(exchange.restore(message))
+    Some(None)
 }
 
 fn forward_question(

@@ -2,14 +2,13 @@
 //!
 //! Pure.
 
-use std::time::Duration;
-
 use super::{
     arguments::{ArgumentError, DetailLevel, FieldReader, PageArguments, unwrapped},
     call::{CallArguments, RunArguments},
     chain::{ChainIncludes, StepArguments},
     definitions::MetaTool,
     discover::DiscoverArguments,
+    execute::ExecuteArguments,
     provision::ProvisionArguments,
 };
 use crate::{
@@ -26,11 +25,8 @@ pub enum MetaArguments {
     Provision(ProvisionArguments),
     /// The arguments of `mcp_call`.
     Call(CallArguments),
-    /// The arguments of `mcp_execute`.
-    Execute {
-        /// The program.
-        code: String,
-    },
+    /// The arguments of `mcp_execute` and `execute_code`.
+    Execute(ExecuteArguments),
     /// The arguments of `search_tools`.
     SearchTools {
         /// The text to search for.
@@ -72,17 +68,6 @@ pub enum MetaArguments {
         /// The additions to the results.
         includes: ChainIncludes,
     },
-    /// The arguments of `execute_code`.
-    ExecuteCode {
-        /// The language of the program.
-        language: String,
-        /// The program.
-        code: String,
-        /// The maximum duration.
-        timeout: Option<Duration>,
-        /// The maximum number of tool calls.
-        tool_calls_max: Option<usize>,
-    },
 }
 
 impl MetaArguments {
@@ -98,7 +83,9 @@ impl MetaArguments {
             MetaTool::Discover => Self::Discover(DiscoverArguments::read(&fields)?),
             MetaTool::Provision => Self::Provision(ProvisionArguments::read(&fields)?),
             MetaTool::Call => Self::Call(CallArguments::read(&fields)?),
-            MetaTool::Execute => Self::Execute { code: fields.required("code")? },
+            MetaTool::Execute | MetaTool::ExecuteCode => {
+                Self::Execute(ExecuteArguments::read(tool, &fields)?)
+            }
             MetaTool::SearchTools => Self::SearchTools {
                 query: fields.required("query")?,
                 page: PageArguments::read(&fields)?,
@@ -130,12 +117,6 @@ impl MetaArguments {
             MetaTool::RunChain => Self::RunChain {
                 steps: StepArguments::read_all(&fields)?,
                 includes: ChainIncludes::read(&fields)?,
-            },
-            MetaTool::ExecuteCode => Self::ExecuteCode {
-                language: fields.required("language")?,
-                code: fields.required("code")?,
-                timeout: fields.timeout("timeout_ms", defaults::EXECUTE_TIMEOUT_MAX)?,
-                tool_calls_max: fields.count("max_tool_calls", 1, defaults::EXECUTE_CALLS_MAX)?,
             },
         })
     }

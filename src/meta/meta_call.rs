@@ -6,10 +6,11 @@ use super::{
     arguments::ArgumentError, cursor::CursorError, kept_results::KeptResults, reply::MetaReply,
 };
 use crate::{
-    connection::ConnectionLimits,
+    connection::{ConnectionLimits, ForwardedHeaders},
     forward::{Forwarder, RequestOutcome},
     protocol::{Message, RpcError, jsonrpc::MessagePart},
     provision::Provisioner,
+    script::ScriptServices,
     session::Session,
     tool::{ArgumentChecker, ErrorObject, RequestedTool, ResolvedTool, ToolDirectory},
 };
@@ -21,6 +22,8 @@ pub(super) struct MetaServices {
     pub(super) directory: Arc<ToolDirectory>,
     pub(super) checker: Arc<ArgumentChecker>,
     pub(super) provisioner: Arc<Provisioner>,
+    /// The scripts of all clients.
+    pub(super) scripts: ScriptServices,
     /// The large results from which clients read on.
     pub(super) results: Arc<KeptResults>,
 }
@@ -29,19 +32,31 @@ pub(super) struct MetaServices {
 #[derive(Clone, Copy)]
 pub(super) struct MetaCall<'a> {
     /// The services of the view.
-    pub(super) services: &'a MetaServices,
+    pub(super) services: &'a Arc<MetaServices>,
     /// The session of the client.
-    pub(super) session: &'a Session,
+    pub(super) session: &'a Arc<Session>,
     /// The reply to the client.
     pub(super) reply: &'a MetaReply,
     /// The request of the client.
     pub(super) request: &'a Message,
+    /// The headers of the client for the servers that get them.
+    pub(super) forwarded: Option<&'a Arc<ForwardedHeaders>>,
 }
 
 impl MetaCall<'_> {
     /// Returns the client's progress token, as JSON text.
     pub(super) fn token(&self) -> Option<&str> {
         self.request.part(MessagePart::ProgressToken)
+    }
+
+    /// Returns the request without the members that concern the call of the meta-tool itself: the
+    /// progress token and the input responses.
+    pub(super) fn inner_request(&self) -> Message {
+        self.request.with_params(|params| {
+            params.take("inputResponses");
+            params.take("requestState");
+            params.edit_object("_meta", |meta| drop(meta.take("progressToken")));
+        })
     }
 
     /// Returns the requested tool of a server, as this client sees its tools. Cancel safe.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     call, chain,
     definitions::{self, MetaTool},
-    describe, discover,
+    describe, discover, execute,
     kept_results::KeptResults,
     meta_arguments::MetaArguments,
     meta_call::{MetaCall, MetaRefusal, MetaServices},
@@ -20,6 +20,7 @@ use super::{
 use crate::{
     call::CallError,
     config::{ToolSet, defaults},
+    connection::ForwardedHeaders,
     era,
     forward::{Forwarder, RequestOutcome, discovery_result, initialize_result, missing, quoted},
     protocol::{
@@ -32,15 +33,16 @@ use crate::{
     },
     provision::Provisioner,
     redact,
+    script::ScriptServices,
     server_name::ServerName,
     session::Session,
-    tool::{ArgumentChecker, ErrorObject, ToolDirectory, ToolId},
+    tool::{ArgumentChecker, ToolDirectory, ToolId},
 };
 
 /// The view of a few meta-tools.
 #[derive(Debug)]
 pub struct MetaView {
-    services: MetaServices,
+    services: Arc<MetaServices>,
 }
 
 impl MetaView {
@@ -50,9 +52,12 @@ impl MetaView {
         directory: Arc<ToolDirectory>,
         checker: Arc<ArgumentChecker>,
         provisioner: Arc<Provisioner>,
+        scripts: ScriptServices,
     ) -> Self {
         let results = KeptResults::new();
-        Self { services: MetaServices { forwarder, directory, checker, provisioner, results } }
+        let services =
+            MetaServices { forwarder, directory, checker, provisioner, scripts, results };
+        Self { services: Arc::new(services) }
     }
 
     /// Returns the discovery result, for modern clients.
@@ -67,8 +72,9 @@ impl MetaView {
     /// [`CallError`] if the view has no such method, or a parameter is missing.
     pub async fn handle(
         &self,
-        session: &Session,
+        session: &Arc<Session>,
         request: &Message,
+        forwarded: Option<&Arc<ForwardedHeaders>>,
     ) -> Result<RequestOutcome, CallError> {
         match request.method().unwrap_or_default() {
             method::INITIALIZE => {
@@ -78,7 +84,7 @@ impl MetaView {
                 Ok(RequestOutcome::answer(request, &result))
             }
             method::TOOLS_LIST => self.list(session, request),
-            method::TOOLS_CALL => self.call(session, request).await,
+            method::TOOLS_CALL => self.call(session, request, forwarded).await,
             other => Err(CallError::UnknownMethod {
                 method: quoted(other),
                 hint: "This path serves only tools: use `/direct` or `/servers/NAME` for the rest.",
@@ -118,7 +124,9 @@ impl MetaView {
             return Err(CallError::UnknownCursor(quoted(&cursor)));
         }
         let config = self.services.forwarder.peek_config();
+        let runs_code = self.services.scripts.launcher(&config.execute).is_ok();
         let tools = config.tools.sets.iter().flat_map(|set| MetaTool::of_set(*set)).copied();
+        let tools = tools.filter(|tool| runs_code || !tool.runs_code());
         let list = definitions::list(tools, config.tools.always_load);
         let list = if session.is_modern() {
             era::decorate(&list, method::TOOLS_LIST, Some(payloads::implementation_text()))
@@ -131,8 +139,9 @@ impl MetaView {
     /// Answers a call of a meta-tool, or forwards the call that it stands for.
     async fn call(
         &self,
-        session: &Session,
+        session: &Arc<Session>,
         request: &Message,
+        forwarded: Option<&Arc<ForwardedHeaders>>,
     ) -> Result<RequestOutcome, CallError> {
         let name = request.string(MessagePart::Name).ok_or_else(|| missing(request, "name"))?;
         let Some(tool) = MetaTool::named(&name, &self.services.forwarder.peek_config().tools.sets)
@@ -141,7 +150,8 @@ impl MetaView {
             return Ok(RequestOutcome::Answer(error.render(request.part(MessagePart::Id))));
         };
         let reply = MetaReply::new(request, session, tool);
-        let call = MetaCall { services: &self.services, session, reply: &reply, request };
+        let services = &self.services;
+        let call = MetaCall { services, session, reply: &reply, request, forwarded };
         let arguments = parameter_headers::arguments(request);
         let outcome = match MetaArguments::read(tool, arguments.as_deref()) {
             // Boxed, to keep the future of a call small.
@@ -175,7 +185,10 @@ impl MetaView {
 }
 
 /// Runs a meta-tool.
-async fn run(call: MetaCall<'_>, arguments: MetaArguments) -> Result<RequestOutcome, MetaRefusal> {
+pub(super) async fn run(
+    call: MetaCall<'_>,
+    arguments: MetaArguments,
+) -> Result<RequestOutcome, MetaRefusal> {
     match arguments {
         MetaArguments::Discover(arguments) => discover::discover_tools(call, &arguments).await,
         MetaArguments::SearchTools { query, page } => {
@@ -187,9 +200,7 @@ async fn run(call: MetaCall<'_>, arguments: MetaArguments) -> Result<RequestOutc
         }
         MetaArguments::Call(arguments) => call::call_tool(call, arguments).await,
         MetaArguments::RunTool(arguments) => call::run_tool(call, arguments).await,
-        MetaArguments::Execute { .. } | MetaArguments::ExecuteCode { .. } => {
-            Err(ErrorObject::execution_disabled().into())
-        }
+        MetaArguments::Execute(arguments) => execute::execute(call, arguments).await,
         MetaArguments::DescribeTool { tool, detail, examples_max } => {
             describe::describe_tool(call, &tool, detail, examples_max).await
         }

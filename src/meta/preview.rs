@@ -114,8 +114,8 @@ impl<'a> ResultPreview<'a> {
         let mut members = self.members.clone();
         members.set("content", format!("[{}]", blocks.join(",")));
         members.set_in_object("_meta", META_KEY, &size);
-        // The definition of `run_tool` promises a structured value.
-        if op == MetaTool::RunTool {
+        // The definitions of these tools promise a structured value.
+        if op.promises_value() {
             members.set("structuredContent", format!(r#"{{"preview":{size}}}"#));
         }
         members.to_string()
@@ -139,6 +139,8 @@ impl<'a> ResultPreview<'a> {
 pub(super) fn read_on(id: &ToolId, op: MetaTool, cursor: &str) -> String {
     let name = op.name();
     let tool = match op {
+        MetaTool::Execute => r#""code": """#.to_owned(),
+        MetaTool::ExecuteCode => r#""language": "javascript", "code": """#.to_owned(),
         MetaTool::Call => {
             format!(r#""server": {}, "tool": {}"#, json!(id.server), json!(id.tool))
         }

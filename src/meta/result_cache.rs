@@ -118,7 +118,7 @@ impl ResultCache {
         page.blocks.push(text_block(&note));
         let (size, blocks) = (size(bytes, shown, next.as_deref()), page.blocks.join(","));
         let structured = match op {
-            MetaTool::RunTool => format!(r#","structuredContent":{{"preview":{size}}}"#),
+            _ if op.promises_value() => format!(r#","structuredContent":{{"preview":{size}}}"#),
             _ => String::new(),
         };
         Ok(format!(r#"{{"content":[{blocks}]{structured},"_meta":{{"{META_KEY}":{size}}}}}"#))

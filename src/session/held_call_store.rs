@@ -10,7 +10,7 @@ use std::{
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    SessionRegistry,
+    Session, SessionRegistry,
     held_calls::{HeldCallError, HeldCalls},
     sleep_until,
 };
@@ -19,7 +19,7 @@ use crate::{
     config::defaults,
     connection::ServerRequest,
     era::{self, InputRequired, TranslationError},
-    protocol::{Message, jsonrpc::MessagePart},
+    protocol::{Message, capability, jsonrpc::MessagePart},
     server_name::ServerName,
 };
 
@@ -52,6 +52,16 @@ pub enum ResumeOutcome {
     Exchange(Box<Exchange>),
     /// The request lacks the answer to the question. Contains the result that asks again.
     Asked(String),
+}
+
+/// The outcome of an attempt to hold a call.
+pub enum HoldOutcome {
+    /// It is held: the result that asks its client, JSON text.
+    Held(String),
+    /// It has ended, because too many calls are held.
+    Failed(CallError),
+    /// It goes on. The question is refused, because the client cannot answer it.
+    Refused(Box<Exchange>),
 }
 
 impl HeldCallStore {
@@ -120,12 +130,31 @@ impl SessionRegistry {
     /// # Errors
     ///
     /// [`CallError::Unanswered`] if too many calls are held.
-    pub fn hold(
-        &self,
-        exchange: Box<Exchange>,
-        question: ServerRequest,
-    ) -> Result<String, CallError> {
+    fn hold(&self, exchange: Box<Exchange>, question: ServerRequest) -> Result<String, CallError> {
         self.held_calls.insert(HeldCall { exchange, question })
+    }
+
+    /// Holds a call until its modern client answers `question`, if the client can.
+    pub fn try_hold(
+        &self,
+        session: &Session,
+        mut exchange: Box<Exchange>,
+        question: ServerRequest,
+    ) -> HoldOutcome {
+        if !session.can_be_asked(question.message()) || !exchange.can_be_held() {
+            exchange.note_missing_capability(capability::of(question.message()));
+            question.refuse();
+            return HoldOutcome::Refused(exchange);
+        }
+        match self.hold(exchange, question) {
+            Ok(result) => HoldOutcome::Held(result),
+            Err(error) => HoldOutcome::Failed(error),
+        }
+    }
+
+    /// Returns whether a call is held under this state.
+    pub fn is_held(&self, state: &str) -> bool {
+        self.held_calls.calls().is_held(state, Instant::now())
     }
 
     /// Continues the held call that a request to `server` refers to.

@@ -56,6 +56,13 @@ impl<T> HeldCalls<T> {
         state.starts_with(&self.prefix)
     }
 
+    /// Returns whether a call is held under this state.
+    pub(super) fn is_held(&self, state: &str, now: Instant) -> bool {
+        let number =
+            state.strip_prefix(&self.prefix).and_then(|number| Uuid::try_parse(number).ok());
+        number.and_then(|number| self.held.get(&number)).is_some_and(|entry| !entry.is_expired(now))
+    }
+
     /// Holds a call to `server`, and returns the state for its client. Returns the call as an error
     /// if there is no room. At `server_max` calls to the server, it removes and returns the oldest
     /// one, whose client will most likely never come back.

@@ -57,7 +57,7 @@ mod subscription_demand;
 pub use debouncer::Debounce;
 pub use ephemeral::EphemeralSession;
 pub use event_log::EventId;
-pub use held_call_store::ResumeOutcome;
+pub use held_call_store::{HoldOutcome, ResumeOutcome};
 pub use lookup::SessionLookupError;
 use outbox::SessionOutbox;
 pub use outbox::{OutboxItem, OutboxReader};

@@ -8,7 +8,7 @@ mod failed_call;
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -34,7 +34,7 @@ use crate::{
 pub const BACKEND_KIND: &str = "mcp";
 
 /// The kind of a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
     /// The server has no such tool.
@@ -53,6 +53,16 @@ pub enum ErrorCode {
     StreamNotSupported,
     /// A step of a chain failed.
     ChainStepFailed,
+    /// A script failed by its own fault.
+    ScriptFailed,
+    /// A script, or a call, exceeded a limit.
+    LimitExceeded,
+    /// The process that runs a script failed.
+    SandboxFailed,
+    /// A script did something else when it was repeated.
+    ScriptDiverged,
+    /// metamcp cannot know whether a call was executed.
+    OutcomeUnknown,
     /// It took too long.
     Timeout,
     /// metamcp itself failed.
@@ -60,6 +70,16 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// Returns its name, as models see it.
+    pub fn name(self) -> String {
+        json!(self).as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Returns the code with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        serde_json::from_value(json!(name)).ok()
+    }
+
     /// Returns whether the same call may succeed later, judged by the kind alone.
     fn is_retryable(self) -> bool {
         matches!(self, Self::ExecutionFailed | Self::Internal)
@@ -158,12 +178,11 @@ impl ErrorObject {
             .detail("reason", json!("service_busy"))
     }
 
-    /// Returns the error for a request to run code.
-    pub fn execution_disabled() -> Self {
+    /// Returns the error for a request to run code where that is impossible.
+    pub fn execution_unavailable(reason: &str) -> Self {
         let remedy = "Call the tools one by one.";
-        let mut error =
-            Self::new(ErrorCode::ExecutionFailed, "code execution is not available", remedy)
-                .detail("reason", json!("execution_disabled"));
+        let mut error = Self::new(ErrorCode::ExecutionFailed, reason, remedy)
+            .detail("reason", json!("execution_unavailable"));
         error.retryable = false;
         error
     }
@@ -287,6 +306,16 @@ impl ErrorObject {
         Self { backend_kind: Some(BACKEND_KIND), ..self }
     }
 
+    /// Returns the failure without the remedy.
+    pub fn failure(&self) -> &str {
+        &self.failure
+    }
+
+    /// Returns the remedy; empty without one.
+    pub fn remedy(&self) -> &str {
+        &self.remedy
+    }
+
     /// Returns the error as text.
     pub fn text(&self) -> String {
         let lists = ["validationErrors", "warnings"].map(|name| self.details.get(name));
@@ -310,9 +339,14 @@ impl ErrorObject {
             | ErrorCode::StreamNotSupported => (INVALID_PARAMS, "INVALID_ARGUMENTS"),
             ErrorCode::Timeout => (REQUEST_TIMEOUT, "TIMEOUT"),
             ErrorCode::ValidationOutput => (INTERNAL_ERROR, "INVALID_RESULT"),
-            ErrorCode::ExecutionFailed | ErrorCode::ChainStepFailed | ErrorCode::Internal => {
-                (INTERNAL_ERROR, "EXECUTION_FAILED")
-            }
+            ErrorCode::LimitExceeded => (INVALID_PARAMS, "LIMIT_EXCEEDED"),
+            ErrorCode::ExecutionFailed
+            | ErrorCode::ChainStepFailed
+            | ErrorCode::ScriptFailed
+            | ErrorCode::SandboxFailed
+            | ErrorCode::ScriptDiverged
+            | ErrorCode::OutcomeUnknown
+            | ErrorCode::Internal => (INTERNAL_ERROR, "EXECUTION_FAILED"),
         };
         RpcError::new(code, name, self.failure.clone())
             .suggest(self.remedy.clone())

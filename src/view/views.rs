@@ -171,11 +171,11 @@ impl Views {
     pub async fn handle(
         &self,
         view: &View,
-        session: &Session,
+        session: &Arc<Session>,
         request: &Message,
         forwarded: Option<Arc<ForwardedHeaders>>,
     ) -> RequestOutcome {
-        match self.try_handle(view, session, request).await {
+        match self.try_handle(view, session, request, forwarded.as_ref()).await {
             Ok(RequestOutcome::Exchange(mut exchange)) => {
                 if let Some(forwarded) = forwarded {
                     exchange.forward_headers(forwarded);
@@ -193,8 +193,9 @@ impl Views {
     async fn try_handle(
         &self,
         view: &View,
-        session: &Session,
+        session: &Arc<Session>,
         request: &Message,
+        forwarded: Option<&Arc<ForwardedHeaders>>,
     ) -> Result<RequestOutcome, CallError> {
         let method = request.method().unwrap_or_default();
         if session.is_modern() {
@@ -211,7 +212,7 @@ impl Views {
         let outcome = match (view, method) {
             (_, method::PING) => RequestOutcome::answer(request, &json!({})),
             (View::Direct, _) => self.direct.handle(session, request).await?,
-            (View::Meta, _) => self.meta.handle(session, request).await?,
+            (View::Meta, _) => self.meta.handle(session, request, forwarded).await?,
             (View::Passthrough { server, is_root }, _) => {
                 self.passthrough.handle(session, server, *is_root, request).await?
             }

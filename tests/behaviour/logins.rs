@@ -369,3 +369,32 @@ async fn a_client_that_was_asked_to_log_in_does_not_hold_up_others_at_a_breaker(
     let answer = plain.tool("echo", json!({})).await.answer().to_string();
     assert!(answer.contains("metamcp login up"), "{answer}");
 }
+
+#[tokio::test]
+async fn a_script_waits_for_a_login_and_then_goes_on() {
+    let upstream = LoginUpstream::start();
+    let daemon = Daemon::with(format!("{BY_CLIENTS}{}", upstream.server(""))).ready();
+    log_in(&daemon).await;
+    assert_answered(&echo(&daemon.client("/servers/up")).await);
+    upstream.revoke_refresh_tokens();
+    upstream.expire();
+
+    let capabilities = json!({ "elicitation": { "url": {} } });
+    let modern = Modern::new(daemon.client("/meta")).capabilities(capabilities);
+    let code = "return servers.up.echo({})";
+    let params = json!({ "name": "mcp_execute", "arguments": { "code": code } });
+    let asked = modern.request(json!(1), "tools/call", params.clone()).await.answer();
+    let asked = asked["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let question = asked["inputRequests"].as_object().and_then(|all| all.values().next());
+    let url = question.and_then(|it| it["params"]["url"].as_str()).expect("an address").to_owned();
+    let accept = |_: &str, _: &Value| json!({ "action": "accept" });
+    let waiting = running({
+        let again = retry(&params, &asked, accept);
+        async move { modern.request(json!(2), "tools/call", again).await.answer() }
+    });
+    assert_eq!(visit(&url).await.status, 200);
+
+    let ended = waiting.end().await;
+    assert_eq!(ended["result"]["structuredContent"]["value"], "hello", "{ended}");
+}

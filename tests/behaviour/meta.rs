@@ -6,6 +6,7 @@ mod command_line_search;
 mod discover;
 mod edge_cases;
 mod elicitation;
+mod execute;
 mod failures;
 mod large_results;
 mod metatools;
@@ -25,8 +26,8 @@ use crate::harness::{
 /// Both sets of tools.
 const BOTH: &str = "[tools]\nsets = [\"core\", \"metatools\"]\n";
 
-const CORE: [&str; 3] = ["mcp_discover", "mcp_provision", "mcp_call"];
-const METATOOLS: [&str; 7] = [
+const CORE: [&str; 4] = ["mcp_discover", "mcp_provision", "mcp_call", "mcp_execute"];
+const METATOOLS: [&str; 8] = [
     "search_tools",
     "list_namespaces",
     "list_tools",
@@ -34,6 +35,7 @@ const METATOOLS: [&str; 7] = [
     "list_tool_examples",
     "run_tool",
     "run_chain",
+    "execute_code",
 ];
 
 async fn meta(daemon: &Daemon) -> MetaClient {
@@ -65,7 +67,7 @@ async fn listed(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_meta_view_lists_three_tools_in_place_of_the_servers_tools() {
+async fn the_meta_view_lists_a_few_tools_in_place_of_the_servers_tools() {
     let fakes = Fakes::new();
     let config = "[listen]\nroot = \"meta\"\n".to_owned()
         + &fakes.server("one", &[])
@@ -82,7 +84,7 @@ async fn the_meta_view_lists_three_tools_in_place_of_the_servers_tools() {
         assert_eq!(profile["serverInfo"]["name"], "metamcp");
         let list = client.request(json!(1), "tools/list", json!({})).await;
         // About four bytes a token.
-        assert!(list.body.len() < 4200, "{} bytes", list.body.len());
+        assert!(list.body.len() < 5700, "{} bytes", list.body.len());
         assert_eq!(list.body.matches(r#""anthropic/alwaysLoad":true"#).count(), CORE.len());
         assert_eq!(listed(&client).await, CORE, "{path}");
     }

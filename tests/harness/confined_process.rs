@@ -29,6 +29,7 @@ pub(crate) enum ProbeUser {
 
 impl ProbeUser {
     /// Returns the users for which this test can start processes, and reports a missing one.
+    #[expect(clippy::print_stderr, reason = "a reader of the test's output learns of the gap")]
     pub(crate) fn all() -> Vec<Self> {
         if geteuid().is_root() {
             return vec![Self::Own, Self::Unprivileged];

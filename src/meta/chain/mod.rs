@@ -54,7 +54,7 @@ pub(in crate::meta) async fn run_chain(
     steps: Vec<StepArguments>,
     includes: ChainIncludes,
 ) -> Result<RequestOutcome, MetaRefusal> {
-    let MetaCall { services, session, reply, request } = call;
+    let MetaCall { services, session, reply, .. } = call;
     let (config, limits) = (services.forwarder.peek_config(), services.forwarder.limits());
     let requested: Vec<RequestedTool> = steps.iter().map(|step| step.tool.clone()).collect();
     let chain = ToolChain::new(steps, config.tools.max_steps, includes)
@@ -78,7 +78,7 @@ pub(in crate::meta) async fn run_chain(
         account: session.holder().account,
         warning: None,
         reply: reply.clone(),
-        request: without_progress(request),
+        request: call.inner_request(),
         token: call.token().map(str::to_owned),
         bytes_max: config.tools.result_bytes_max,
         notices: Vec::new(),
@@ -107,15 +107,6 @@ pub(in crate::meta) async fn run_chain(
         exchange = exchange.with_progress_token(token);
     }
     Ok(RequestOutcome::Exchange(Box::new(exchange)))
-}
-
-/// Returns a call without the members that concern the chain: progress token and input responses.
-fn without_progress(request: &Message) -> Message {
-    request.with_params(|params| {
-        params.take("inputResponses");
-        params.take("requestState");
-        params.edit_object("_meta", |meta| drop(meta.take("progressToken")));
-    })
 }
 
 impl RunningChain {

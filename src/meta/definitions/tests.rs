@@ -2,9 +2,12 @@ use serde_json::Value;
 
 use super::*;
 
-/// The maximum size of the core set, in bytes, so that it stays below 1,300 tokens. A token of it
-/// is 4.27 bytes, and tokenizers differ by less than the remaining fifth.
-const CORE_BYTES_MAX: usize = 4_750;
+/// The maximum size of the core set, in bytes, so that it stays below 1,500 tokens. A token of it
+/// is 4.29 bytes, and tokenizers differ by less than the remaining tenth.
+const CORE_BYTES_MAX: usize = 5_800;
+
+/// The maximum size of the definition of `mcp_execute`, in bytes, so that it stays below 400 tokens.
+const EXECUTE_BYTES_MAX: usize = 1_600;
 
 fn all() -> Vec<MetaTool> {
     [ToolSet::Core, ToolSet::Metatools]
@@ -45,7 +48,9 @@ fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
 }
 
 #[test]
-fn the_core_set_costs_less_than_1300_tokens() {
+fn the_core_set_costs_less_than_1500_tokens_and_mcp_execute_less_than_400() {
+    let length = MetaTool::Execute.definition().len();
+    assert!(length <= EXECUTE_BYTES_MAX, "{length} bytes: count its tokens again");
     let length = list(MetaTool::of_set(ToolSet::Core).iter().copied(), true).len();
     assert!(length <= CORE_BYTES_MAX, "{length} bytes: count its tokens again");
 }

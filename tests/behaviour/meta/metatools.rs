@@ -160,26 +160,4 @@ async fn an_unsupported_option_or_tool_is_refused_by_name_and_runs_nothing() {
     }
     let arguments = json!({ "tool_id": id, "stream": false });
     assert_eq!(meta.value("run_tool", arguments).await["structured"]["calls"], 1);
-
-    let code = json!({ "language": "javascript", "code": "return 7" });
-    // Neither tool is listed, but a model may know it from elsewhere.
-    let refused = async |daemon: &Daemon, tool: &str, arguments: Value| {
-        let answer = daemon.client("/meta").tool(tool, arguments).await.answer();
-        assert_eq!(answer["result"]["isError"], true, "{answer}");
-        answer["result"]["structuredContent"]["error"].clone()
-    };
-    let error = refused(&daemon, "execute_code", code).await;
-    assert_eq!(
-        (&error["code"], &error["details"]["reason"]),
-        (&json!("execution_failed"), &json!("execution_disabled"))
-    );
-    assert_eq!(error["retryable"], false);
-    assert!(
-        error["message"].as_str().is_some_and(|text| text.contains("not available")),
-        "{error}"
-    );
-
-    let core = Daemon::with(fakes.server("fake", &[])).ready();
-    let error = refused(&core, "mcp_execute", json!({ "code": "return 7" })).await;
-    assert_eq!(error["details"]["reason"], "execution_disabled");
 }

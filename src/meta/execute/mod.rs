@@ -1,0 +1,100 @@
+//! The meta-tools that run code: `mcp_execute` and `execute_code`.
+
+mod execute_arguments;
+mod operations;
+mod script_answer;
+
+use std::sync::Arc;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
+
+pub use execute_arguments::ExecuteArguments;
+use operations::ScriptOperations;
+use script_answer::{limit_error, script_answer};
+
+use super::{
+    cursor::CursorError,
+    meta_call::{MetaCall, MetaRefusal},
+};
+use crate::{
+    era,
+    forward::RequestOutcome,
+    protocol::{Message, jsonrpc::MessagePart},
+    script::{ResumeError, STATE_PREFIX, ScriptContext, ScriptEnd, ScriptExchange, ScriptTask},
+    tool::{ErrorCode, ErrorObject, ToolId},
+};
+
+/// Answers a tool that runs code: begins its script, or goes on with it.
+pub(super) async fn execute(
+    call: MetaCall<'_>,
+    arguments: ExecuteArguments,
+) -> Result<RequestOutcome, MetaRefusal> {
+    let services = call.services;
+    let config = services.forwarder.config();
+    let launcher = services
+        .scripts
+        .launcher(&config.execute)
+        .map_err(|error| ErrorObject::execution_unavailable(&error))?;
+    if let Some(cursor) = &arguments.cursor {
+        return read_on(call, cursor);
+    }
+    let code_max = config.execute.code_bytes_max;
+    if arguments.code.len() > code_max {
+        let message =
+            format!("the code has {} bytes, and the limit is {code_max}", arguments.code.len());
+        let remedy = "Shorten it, or split it into several scripts.";
+        return Err(limit_error(&message, "code", code_max, remedy).into());
+    }
+    let context = ScriptContext {
+        launcher,
+        runner: Arc::new(ScriptOperations::new(call)),
+        records: Arc::clone(&services.scripts.records),
+        can_suspend: call.session.is_modern(),
+        token: call.token().map(str::to_owned),
+        holder: call.session.holder(),
+    };
+    let digest = BASE64_STANDARD_NO_PAD.encode(era::digest(call.request));
+    let state = call.request.string(MessagePart::RequestState);
+    let task = match state.filter(|state| state.starts_with(STATE_PREFIX)) {
+        Some(state) => {
+            let responses = call.request.part(MessagePart::InputResponses).unwrap_or("{}");
+            let resumed = ScriptTask::resume(&state, &digest, responses, context).await;
+            resumed.map_err(|error| not_resumed(&error))?
+        }
+        None => {
+            let limits = arguments.limits(&config.execute);
+            ScriptTask::new(arguments.code, limits, digest, context)
+        }
+    };
+    let (reply, results) = (call.reply.clone(), Arc::clone(&services.results));
+    let (id, bytes_max) = (script_id(), config.tools.result_bytes_max);
+    let request_id = call.request.part(MessagePart::Id).unwrap_or("null").to_owned();
+    Ok(RequestOutcome::Script(Box::new(ScriptExchange::new(task, async move |outcome| {
+        if let ScriptEnd::Suspended(question) = &outcome.end {
+            return Message::response(&request_id, question);
+        }
+        let result = script_answer(reply.tool, outcome);
+        reply.render(&results.shown(reply.tool, &id, result, bytes_max))
+    }))))
+}
+
+/// Returns the next page of a stored result.
+fn read_on(call: MetaCall<'_>, cursor: &str) -> Result<RequestOutcome, MetaRefusal> {
+    let bytes_max = call.services.forwarder.peek_config().tools.result_bytes_max;
+    let page = call.services.results.page(call.reply.tool, &script_id(), cursor, bytes_max);
+    let page = page.map_err(|error: CursorError| MetaRefusal::from(error))?;
+    Ok(call.reply.result(&page))
+}
+
+/// Returns the id under which the results of scripts are kept.
+fn script_id() -> ToolId {
+    ToolId::new("metamcp", "script")
+}
+
+fn not_resumed(error: &ResumeError) -> ErrorObject {
+    let remedy = match error {
+        ResumeError::Running => "Wait for its answer.",
+        _ => "Call again without `requestState`: the script runs from its start.",
+    };
+    ErrorObject::new(ErrorCode::ValidationInput, error.to_string(), remedy)
+}

@@ -1,0 +1,177 @@
+//! The answer of a tool that runs code, made from the end of its script. Pure.
+
+use serde_json::json;
+
+use super::super::definitions::MetaTool;
+use crate::{
+    protocol::ObjectMembers,
+    redact,
+    sandbox::message::{FailureKind, OperationFailure, ScriptFailure},
+    script::{ScriptEnd, ScriptOutcome},
+    tool::{ErrorCode, ErrorObject, text_block},
+};
+
+/// The most bytes of console output beside an error.
+const ERROR_OUTPUT_BYTES_MAX: usize = 8 << 10;
+
+/// The lines of a trace that an error shows.
+const STACK_LINES_MAX: usize = 8;
+
+/// Returns the answer of `tool` as the result of a tool, JSON text.
+pub(super) fn script_answer(tool: MetaTool, outcome: ScriptOutcome) -> String {
+    let ScriptOutcome { end, mut output, spent, .. } = outcome;
+    let mut members = ObjectMembers::default();
+    let error = match end {
+        ScriptEnd::Suspended(question) => return question,
+        ScriptEnd::Returned(value) => {
+            members.set("value", value.get().to_owned());
+            None
+        }
+        end => {
+            // An error has no preview.
+            let shown = redact::cut(&output, ERROR_OUTPUT_BYTES_MAX);
+            if shown.len() < output.len() {
+                output = format!("{shown}\n[… {} bytes left out …]", output.len() - shown.len());
+            }
+            Some(error_of(end).during(tool.name()))
+        }
+    };
+    if let Some(error) = &error {
+        members.set("error", json!(error).to_string());
+    }
+    let printed = || json!(output).to_string();
+    match tool {
+        MetaTool::ExecuteCode => {
+            members.set("stdout", printed());
+            members.set("stderr", "\"\"");
+            members.set("durationMs", spent.as_millis().to_string());
+        }
+        _ if output.is_empty() => {}
+        _ => members.set("output", printed()),
+    }
+    let (value, is_error) = (members.to_string(), error.is_some());
+    let mut blocks = vec![text_block(&error.map_or_else(|| value.clone(), |it| it.text()))];
+    if is_error && !output.is_empty() {
+        blocks.push(text_block(&format!("It printed before:\n{output}")));
+    }
+    let blocks = blocks.join(",");
+    format!(r#"{{"content":[{blocks}],"structuredContent":{value},"isError":{is_error}}}"#)
+}
+
+/// Returns the error for a script that has not returned.
+fn error_of(end: ScriptEnd) -> ErrorObject {
+    match end {
+        ScriptEnd::Failed(failure) => of_failure(*failure),
+        ScriptEnd::Limit(limit) => {
+            let remedy = match limit.name() {
+                "output" => "Print and return less.",
+                "memory" => "Keep less at a time: process each result before the next call.",
+                _ => "Do less in one script.",
+            };
+            limit_error(&limit.to_string(), limit.name(), limit.value(), remedy)
+        }
+        ScriptEnd::Timeout(wall) => {
+            let ms = wall.as_millis();
+            let message = format!("the script did not end within {ms} ms and was stopped");
+            let remedy =
+                "Its calls were cancelled. Do less at a time, or allow more with `timeout_ms`.";
+            ErrorObject::new(ErrorCode::Timeout, message, remedy)
+                .detail("limit", json!("timeout_ms"))
+                .detail("value", json!(u64::try_from(ms).unwrap_or(u64::MAX)))
+        }
+        ScriptEnd::Diverged(operation) => {
+            let message = format!(
+                "the script did not repeat its earlier run: operation {operation} is another one"
+            );
+            ErrorObject::new(ErrorCode::ScriptDiverged, message, "Run it again from the start.")
+        }
+        ScriptEnd::NoMemory(exhausted) => {
+            ErrorObject::new(ErrorCode::LimitExceeded, exhausted.to_string(), "Run it again later.")
+        }
+        ScriptEnd::NotStarted(reason) => {
+            let message = format!("the script did not start: {reason}");
+            ErrorObject::new(ErrorCode::SandboxFailed, message, "Run it again later.")
+        }
+        ScriptEnd::Broken(reason) => {
+            let message = format!("the sandbox of the script failed: {reason}");
+            let remedy = "Its calls were cancelled. Simplify the script.";
+            ErrorObject::new(ErrorCode::SandboxFailed, message, remedy)
+        }
+        ScriptEnd::Returned(_) | ScriptEnd::Suspended(_) => {
+            ErrorObject::new(ErrorCode::Internal, "the script has ended", "")
+        }
+    }
+}
+
+/// Returns the error for a limit that a script has reached.
+pub(super) fn limit_error(message: &str, name: &str, value: usize, remedy: &str) -> ErrorObject {
+    ErrorObject::new(ErrorCode::LimitExceeded, message, remedy)
+        .detail("limit", json!(name))
+        .detail("value", json!(value))
+}
+
+fn of_failure(failure: ScriptFailure) -> ErrorObject {
+    let ScriptFailure { kind, message, place, stack, cause } = failure;
+    let place_text = place.map_or_else(String::new, |place| {
+        format!(" (line {}, column {})", place.line, place.column)
+    });
+    let what = match kind {
+        FailureKind::Syntax => "the code cannot be read: ",
+        FailureKind::Stuck => "the script never ends: ",
+        FailureKind::Value => "the returned value is no plain data: ",
+        FailureKind::Exception | FailureKind::Memory => "",
+    };
+    let text = format!("{what}{message}{place_text}");
+    let mut error = match cause {
+        Some(cause) => of_cause(cause, text),
+        None => ErrorObject::new(ErrorCode::ScriptFailed, text, hint(kind, &message)),
+    };
+    error = error.detail("kind", json!(kind));
+    if let Some(place) = place {
+        error = error.detail("line", json!(place.line)).detail("column", json!(place.column));
+    }
+    if !stack.is_empty() {
+        let lines: Vec<&str> = stack.lines().take(STACK_LINES_MAX).collect();
+        error = error.detail("stack", json!(lines));
+    }
+    error
+}
+
+/// Returns the error for a failed tool that the script did not catch.
+fn of_cause(cause: OperationFailure, text: String) -> ErrorObject {
+    let code = ErrorCode::named(&cause.code).unwrap_or(ErrorCode::ScriptFailed);
+    let mut error = ErrorObject::new(code, text, &cause.hint);
+    error.details = cause.details;
+    if let (Some(server), Some(tool)) = (cause.server, cause.tool) {
+        error.tool_id = Some(format!("{server}/{tool}"));
+    }
+    error
+}
+
+/// Returns the remedy for a common mistake.
+fn hint(kind: FailureKind, message: &str) -> &'static str {
+    let missing = |names: &[&str]| {
+        names.iter().any(|name| {
+            message.contains(&format!("'{name}'"))
+                || message.contains(&format!("{name} is not defined"))
+        })
+    };
+    match kind {
+        FailureKind::Syntax => {
+            "The code is the body of an async function: no import and no export."
+        }
+        FailureKind::Value => {
+            "Return JSON values: objects, arrays, texts, numbers, true, false, null."
+        }
+        FailureKind::Stuck => "Await only calls of tools and `sleep`.",
+        FailureKind::Exception if missing(&["setTimeout", "setInterval"]) => {
+            "Use `await sleep(ms)`."
+        }
+        FailureKind::Exception
+            if missing(&["fetch", "require", "process", "Buffer", "XMLHttpRequest"]) =>
+        {
+            "A script has no network, files or modules: call a tool of a server."
+        }
+        FailureKind::Exception | FailureKind::Memory => "",
+    }
+}

@@ -1,0 +1,367 @@
+//! The engine of a script: QuickJS, without anything but the language and one pipe.
+//!
+//! ```text
+//!  start ──▶ run jobs ──▶ the script has ended ──▶ its value, or its failure
+//!               ▲  │
+//!    settlement ╰──┴──▶ it waits: idle ──▶ read
+//! ```
+//!
+//! A run depends on its [`ScriptStart`] and on the settlements in their order, and on nothing else:
+//! no clock, no chance, no collector of garbage that a script could notice. The same start and the
+//! same settlements lead to the same operations. [`script`](crate::script) relies on it.
+
+use std::{
+    cell::{Cell, RefCell},
+    io::{self, Read, Write},
+    rc::Rc,
+};
+
+use rquickjs::{
+    CatchResultExt, CaughtError, Context, Ctx, Function, Object, Promise, Runtime, Value,
+    context::EvalOptions, function::Func, promise::PromiseState,
+};
+use serde::Deserialize;
+use serde_json::{Map, value::RawValue};
+
+use super::message::{
+    CodePlace, FRAME_HEAD_BYTES, FailureKind, FrameError, HostMessage, OperationFailure,
+    OperationOutcome, SandboxMessage, ScriptFailure, ScriptOperation, ScriptProgress, ScriptStart,
+    Settlement, frame, frame_length, read_message,
+};
+
+/// The names of the two sources in traces.
+const SCRIPT: &str = "script.js";
+const PRELUDE: &str = "prelude.js";
+
+/// The code before that of the script, on its first line.
+const HEAD: &str = r#"(async()=>{"use strict";"#;
+
+/// The code after that of the script, which may end with a comment.
+const TAIL: &str = "\n})";
+
+/// The stack of the engine, in bytes. A thread has eight times as much.
+const STACK_BYTES: usize = 1 << 20;
+
+/// The reason why a sandbox ended without an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The pipe has failed, or the service has closed it.
+    #[error("the pipe to the service failed: {0}")]
+    Pipe(#[from] io::Error),
+    /// The service has sent something else than a message.
+    #[error("the service sent no message: {0}")]
+    Frame(#[from] FrameError),
+    /// The engine itself has failed, and not the script.
+    #[error("the script engine failed: {0}")]
+    Engine(String),
+}
+
+impl From<rquickjs::Error> for SandboxError {
+    fn from(error: rquickjs::Error) -> Self {
+        Self::Engine(error.to_string())
+    }
+}
+
+/// Runs the one script that the service sends over `pipe`, to its end.
+///
+/// # Errors
+///
+/// [`SandboxError`] if the pipe or the engine fails. A failure of the script is a message.
+pub fn run_script<P: Read + Write + 'static>(pipe: P) -> Result<(), SandboxError> {
+    let pipe = ScriptPipe { pipe: Rc::new(RefCell::new(pipe)), is_broken: Rc::default() };
+    let start = match pipe.receive()? {
+        HostMessage::Start(start) => *start,
+        HostMessage::Settle(_) => return Err(SandboxError::Engine("no script came first".into())),
+    };
+    let runtime = Runtime::new()?;
+    runtime.set_memory_limit(start.limits.memory_bytes);
+    runtime.set_max_stack_size(STACK_BYTES);
+    // A script cannot catch this. The service has gone.
+    let is_broken = Rc::clone(&pipe.is_broken);
+    runtime.set_interrupt_handler(Some(Box::new(move || is_broken.get())));
+    let context = Context::full(&runtime)?;
+    let end = context.with(|ctx| run(&ctx, &pipe, &start));
+    // Nothing is freed: the process ends.
+    std::mem::forget((context, runtime));
+    pipe.send(&end?)
+}
+
+/// Both directions of the pipe.
+struct ScriptPipe<P> {
+    pipe: Rc<RefCell<P>>,
+    /// A message could not be sent.
+    is_broken: Rc<Cell<bool>>,
+}
+
+impl<P> Clone for ScriptPipe<P> {
+    fn clone(&self) -> Self {
+        Self { pipe: Rc::clone(&self.pipe), is_broken: Rc::clone(&self.is_broken) }
+    }
+}
+
+impl<P: Read + Write> ScriptPipe<P> {
+    fn send(&self, message: &SandboxMessage) -> Result<(), SandboxError> {
+        let frame = frame(message)?;
+        Ok(self.pipe.borrow_mut().write_all(&frame)?)
+    }
+
+    /// Sends a message of the script. If that fails, the script is interrupted.
+    fn send_or_break(&self, message: &SandboxMessage) {
+        if self.send(message).is_err() {
+            self.is_broken.set(true);
+        }
+    }
+
+    fn receive(&self) -> Result<HostMessage, SandboxError> {
+        let mut pipe = self.pipe.borrow_mut();
+        let mut head = [0; FRAME_HEAD_BYTES];
+        pipe.read_exact(&mut head)?;
+        let mut text = vec![0; frame_length(head)?];
+        pipe.read_exact(&mut text)?;
+        Ok(read_message(&text)?)
+    }
+}
+
+/// Runs the script, and returns its last message.
+fn run<'js, P: Read + Write + 'static>(
+    ctx: &Ctx<'js>,
+    pipe: &ScriptPipe<P>,
+    start: &ScriptStart,
+) -> Result<SandboxMessage, SandboxError> {
+    let world = World::new(ctx, pipe, start)?;
+    let source = [HEAD, &start.code, TAIL].concat();
+    let main = match evaluate::<Function<'js>>(ctx, SCRIPT, source).catch(ctx) {
+        Ok(main) => main.call::<_, Promise<'js>>(()).catch(ctx),
+        Err(error) => Err(error),
+    };
+    let main = match main {
+        Ok(main) => main,
+        Err(error) => return Ok(world.failure(FailureKind::Syntax, error)),
+    };
+    let mut n_settled = 0;
+    loop {
+        while ctx.execute_pending_job() && !pipe.is_broken.get() {}
+        match main.state() {
+            PromiseState::Resolved => break,
+            PromiseState::Rejected => {
+                let error = match main.result::<Value<'js>>() {
+                    Some(Err(error)) => Err::<(), _>(error).catch(ctx).err(),
+                    Some(Ok(_)) | None => None,
+                };
+                return Ok(match error {
+                    Some(error) => world.failure(FailureKind::Exception, error),
+                    None => failed(FailureKind::Exception, "it failed".to_owned(), None),
+                });
+            }
+            PromiseState::Pending => {}
+        }
+        if world.n_begun.borrow().saturating_sub(n_settled) == 0 {
+            let message = "it awaits a promise that nothing can settle";
+            return Ok(failed(FailureKind::Stuck, message.to_owned(), None));
+        }
+        pipe.send(&SandboxMessage::Idle(n_settled))?;
+        let HostMessage::Settle(settlement) = pipe.receive()? else {
+            return Err(SandboxError::Engine("a second script came".into()));
+        };
+        n_settled += 1;
+        world.settle(ctx, settlement)?;
+    }
+    let value = main.result::<Value<'js>>().and_then(Result::ok);
+    let value = value.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
+    match ctx.json_stringify(value).catch(ctx) {
+        Ok(text) => {
+            let text = text.map(|text| text.to_string()).transpose()?;
+            let text = text.unwrap_or_else(|| "null".to_owned());
+            let value = RawValue::from_string(text);
+            Ok(SandboxMessage::Returned(value.map_err(FrameError::Json)?))
+        }
+        Err(error) => Ok(world.failure(FailureKind::Value, error)),
+    }
+}
+
+fn failed(kind: FailureKind, message: String, place: Option<CodePlace>) -> SandboxMessage {
+    let failure = ScriptFailure { kind, message, place, stack: String::new(), cause: None };
+    SandboxMessage::Failed(failure)
+}
+
+fn evaluate<'js, V: rquickjs::FromJs<'js>>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    source: impl Into<Vec<u8>>,
+) -> rquickjs::Result<V> {
+    let mut options = EvalOptions::default();
+    options.strict = false;
+    options.filename = Some(name.to_owned());
+    ctx.eval_with_options(source, options)
+}
+
+/// The functions between a script and the pipe.
+struct World<'js> {
+    settle: Function<'js>,
+    describe: Function<'js>,
+    /// The number of operations that the script has begun.
+    n_begun: Rc<RefCell<u32>>,
+}
+
+impl<'js> World<'js> {
+    /// Evaluates the prelude, which leaves a script what it may reach.
+    fn new<P: Read + Write + 'static>(
+        ctx: &Ctx<'js>,
+        pipe: &ScriptPipe<P>,
+        start: &ScriptStart,
+    ) -> Result<Self, SandboxError> {
+        let n_begun = Rc::new(RefCell::new(0));
+        let host = host_functions(ctx, pipe, start, &n_begun)?;
+        let limits = Object::new(ctx.clone())?;
+        limits.set("pendingMax", start.limits.pending_max)?;
+        limits.set("sleepMaxMs", start.limits.sleep_max_ms as f64)?;
+        let prelude: Function<'js> = evaluate(ctx, PRELUDE, include_str!("prelude.js"))?;
+        let world: Object<'js> = prelude.call((host, limits, start.now_ms as f64))?;
+        Ok(Self { settle: world.get("settle")?, describe: world.get("describe")?, n_begun })
+    }
+
+    /// Settles an operation of the script.
+    fn settle(&self, ctx: &Ctx<'js>, settlement: Settlement) -> Result<(), SandboxError> {
+        let Settlement { operation, now_ms, outcome } = settlement;
+        let (is_value, text) = match outcome {
+            OperationOutcome::Value(value) => (true, value.get().to_owned()),
+            OperationOutcome::Failure(failure) => {
+                (false, serde_json::to_string(&failure).map_err(FrameError::Json)?)
+            }
+        };
+        let now = now_ms as f64;
+        let value = ctx.json_parse(text).catch(ctx);
+        let settled = match value {
+            Ok(value) => self.settle.call::<_, ()>((operation, now, is_value, value)).catch(ctx),
+            // The value does not fit into the memory of the script.
+            Err(error) => {
+                let error = Object::new(ctx.clone()).and_then(|failure| {
+                    failure.set("code", "limit_exceeded")?;
+                    failure.set("message", format!("the result cannot be kept: {error}"))?;
+                    Ok(failure)
+                });
+                self.settle.call::<_, ()>((operation, now, false, error?)).catch(ctx)
+            }
+        };
+        settled.map_err(|error| SandboxError::Engine(error.to_string()))
+    }
+
+    /// Describes the exception that ended a script.
+    fn failure(&self, kind: FailureKind, error: CaughtError<'js>) -> SandboxMessage {
+        let thrown = match error {
+            CaughtError::Exception(exception) => exception.into_value(),
+            CaughtError::Value(value) => value,
+            CaughtError::Error(error) => return failed(kind, error.to_string(), None),
+        };
+        let described = self.describe.call::<_, String>((thrown,)).ok();
+        let described = described.and_then(|text| serde_json::from_str::<Thrown>(&text).ok());
+        let Some(thrown) = described else {
+            let message = "it threw a value that cannot be described";
+            return failed(kind, message.to_owned(), None);
+        };
+        SandboxMessage::Failed(thrown.into_failure(kind))
+    }
+}
+
+/// Returns the functions that the prelude calls.
+fn host_functions<'js, P: Read + Write + 'static>(
+    ctx: &Ctx<'js>,
+    pipe: &ScriptPipe<P>,
+    start: &ScriptStart,
+    n_begun: &Rc<RefCell<u32>>,
+) -> Result<Object<'js>, SandboxError> {
+    let host = Object::new(ctx.clone())?;
+    let random = RefCell::new(fastrand::Rng::with_seed(start.seed));
+    host.set("random", Func::from(move || random.borrow_mut().f64()))?;
+    let (to, n_begun) = (pipe.clone(), Rc::clone(n_begun));
+    let begin = move |operation: u32, kind: String, server: String, tool: String, args: String| {
+        *n_begun.borrow_mut() += 1;
+        if let Some(what) = operation_of(&kind, server, tool, args) {
+            to.send_or_break(&SandboxMessage::Begin { operation, what });
+        }
+    };
+    host.set("begin", Func::from(begin))?;
+    let to = pipe.clone();
+    let print = move |text: String| to.send_or_break(&SandboxMessage::Print(text));
+    host.set("print", Func::from(print))?;
+    let to = pipe.clone();
+    let progress = move |done: f64, total: f64, message: String| {
+        let total = (total >= 0.0).then_some(total);
+        let progress = ScriptProgress { done, total, message };
+        to.send_or_break(&SandboxMessage::Progress(progress));
+    };
+    host.set("progress", Func::from(progress))?;
+    Ok(host)
+}
+
+fn operation_of(kind: &str, server: String, tool: String, args: String) -> Option<ScriptOperation> {
+    if kind == "sleep" {
+        return Some(ScriptOperation::Sleep(args.parse().ok()?));
+    }
+    let args = RawValue::from_string(args).ok()?;
+    Some(match kind {
+        "tool" => ScriptOperation::Tool { server, tool, args },
+        "describe" => ScriptOperation::Describe { server, tool },
+        "search" => ScriptOperation::Search(args),
+        _ => ScriptOperation::Chain(args),
+    })
+}
+
+/// An exception, as the prelude describes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Thrown {
+    name: String,
+    message: String,
+    stack: String,
+    #[serde(default)]
+    is_tool_error: bool,
+    code: Option<String>,
+    server: Option<String>,
+    tool: Option<String>,
+    hint: Option<String>,
+    details: Option<Map<String, serde_json::Value>>,
+}
+
+impl Thrown {
+    fn into_failure(self, kind: FailureKind) -> ScriptFailure {
+        let is_memory = self.name == "InternalError" && self.message == "out of memory";
+        let kind = if is_memory { FailureKind::Memory } else { kind };
+        let stack: Vec<String> = self.stack.lines().filter_map(frame_of_script).collect();
+        let place = stack.first().and_then(|frame| place_of(frame));
+        let cause = self.is_tool_error.then(|| OperationFailure {
+            code: self.code.unwrap_or_default(),
+            message: self.message.clone(),
+            hint: self.hint.unwrap_or_default(),
+            server: self.server,
+            tool: self.tool,
+            details: self.details.unwrap_or_default(),
+        });
+        let message = match (self.name.as_str(), self.message.as_str()) {
+            (name, "") => name.to_owned(),
+            (_, message) if self.is_tool_error => message.to_owned(),
+            (name, message) => format!("{name}: {message}"),
+        };
+        ScriptFailure { kind, message, place, stack: stack.join("\n"), cause }
+    }
+}
+
+/// Returns a line of a trace if it is about the script, with the place in the code as written.
+fn frame_of_script(line: &str) -> Option<String> {
+    let (before, place) = line.trim().split_once(SCRIPT)?;
+    let mut numbers = place.trim_end_matches(')').split(':').skip(1);
+    let line: u32 = numbers.next()?.parse().ok()?;
+    let column: u32 = numbers.next().and_then(|column| column.parse().ok()).unwrap_or(1);
+    let head = if line == 1 { u32::try_from(HEAD.len()).unwrap_or(0) } else { 0 };
+    let column = column.saturating_sub(head).max(1);
+    let function = before.trim_start_matches("at ").trim_end_matches(['(', ' ']);
+    let function = if function.is_empty() { "<anonymous>" } else { function };
+    Some(format!("at {function} ({line}:{column})"))
+}
+
+/// Returns the place that a line of a trace names.
+fn place_of(frame: &str) -> Option<CodePlace> {
+    let (_, place) = frame.rsplit_once('(')?;
+    let (line, column) = place.trim_end_matches(')').split_once(':')?;
+    Some(CodePlace { line: line.parse().ok()?, column: column.parse().ok()? })
+}

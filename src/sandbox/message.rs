@@ -1,0 +1,246 @@
+//! The messages between the service and the sandbox of a script, and their frames. Pure.
+//!
+//! A frame is its length in four bytes, the lowest first, and one JSON text. Only plain data
+//! crosses the pipe. The service treats each message of a sandbox as hostile: it reads it into
+//! these types, and [`script`](crate::script) checks that it may come now.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+
+/// The largest frame in either direction, in bytes: the largest result of a tool, and its envelope.
+pub const FRAME_BYTES_MAX: usize = crate::config::defaults::MESSAGE_BYTES_MAX + 4096;
+
+/// The bytes of a frame before its JSON text.
+pub const FRAME_HEAD_BYTES: usize = 4;
+
+/// A message of the service to the sandbox.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostMessage {
+    /// The script to run, once.
+    Start(Box<ScriptStart>),
+    /// The outcome of an operation.
+    Settle(Settlement),
+}
+
+/// A script, and everything that its run depends on beside the outcomes of its operations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptStart {
+    /// The body of an async function, in JavaScript or TypeScript.
+    pub code: String,
+    /// The seed of `Math.random`.
+    pub seed: u64,
+    /// The time at the start, in milliseconds since 1970.
+    pub now_ms: u64,
+    /// The bounds that the sandbox itself can check.
+    pub limits: SandboxLimits,
+}
+
+/// The bounds that the sandbox itself checks. The service checks all others, and the larger ones of
+/// these again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxLimits {
+    /// The memory of the engine, in bytes.
+    pub memory_bytes: usize,
+    /// The longest sleep, in milliseconds.
+    pub sleep_max_ms: u64,
+    /// The largest number of operations in flight.
+    pub pending_max: usize,
+}
+
+/// The outcome of an operation, as the script sees it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Settlement {
+    /// The number of the operation.
+    pub operation: u32,
+    /// The time at which it ended, in milliseconds since 1970.
+    pub now_ms: u64,
+    /// The value or the failure.
+    pub outcome: OperationOutcome,
+}
+
+/// The value or the failure of an operation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OperationOutcome {
+    /// The value, JSON.
+    Value(Box<RawValue>),
+    /// The failure, which the script can catch.
+    Failure(OperationFailure),
+}
+
+/// The failure of an operation: the exception `ToolError` of the script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationFailure {
+    /// The kind, as in the errors of tools.
+    pub code: String,
+    /// The failure in plain words.
+    pub message: String,
+    /// The next action.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hint: String,
+    /// The server of the call, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The tool of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The details.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
+}
+
+/// A message of the sandbox to the service.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxMessage {
+    /// The script begins an operation. They are numbered from 1.
+    Begin {
+        /// The number of the operation.
+        operation: u32,
+        /// The operation.
+        what: ScriptOperation,
+    },
+    /// The script prints to its console.
+    Print(String),
+    /// The script reports its progress.
+    Progress(ScriptProgress),
+    /// The script waits for operations. Contains the number of settlements that it has received.
+    Idle(u32),
+    /// The script has returned this value.
+    Returned(Box<RawValue>),
+    /// The script has failed.
+    Failed(ScriptFailure),
+}
+
+/// An operation that the service does for a script.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptOperation {
+    /// A call of a tool.
+    Tool {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+        /// The arguments.
+        args: Box<RawValue>,
+    },
+    /// A search for tools, with the arguments of `mcp_discover`.
+    Search(Box<RawValue>),
+    /// The description of a tool.
+    Describe {
+        /// The server.
+        server: String,
+        /// The tool.
+        tool: String,
+    },
+    /// A chain of calls, with the arguments of `run_chain`.
+    Chain(Box<RawValue>),
+    /// A pause, in milliseconds.
+    Sleep(f64),
+}
+
+/// The progress that a script reports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptProgress {
+    /// The amount done.
+    pub done: f64,
+    /// The total amount, if the script knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// The latest event.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// The failure of a script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptFailure {
+    /// The kind.
+    pub kind: FailureKind,
+    /// The failure: for an exception, its name and its message.
+    pub message: String,
+    /// The place in the script.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<CodePlace>,
+    /// The functions that led there, one line for each.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stack: String,
+    /// The failure of the operation that the script did not catch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<OperationFailure>,
+}
+
+/// The kind of a script's failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The code is no JavaScript.
+    Syntax,
+    /// It threw an exception and did not catch it.
+    Exception,
+    /// It waits for a promise that nothing can settle.
+    Stuck,
+    /// It has used its memory.
+    Memory,
+    /// Its value is no plain data.
+    Value,
+}
+
+/// A place in a script as it was written. Both numbers start at 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodePlace {
+    /// The line.
+    pub line: u32,
+    /// The column, in characters.
+    pub column: u32,
+}
+
+/// Returns the frame of a message.
+///
+/// # Errors
+///
+/// [`FrameError`] if it is too long, or a value is no JSON.
+pub fn frame(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
+    let mut frame = vec![0; FRAME_HEAD_BYTES];
+    serde_json::to_writer(&mut frame, message).map_err(FrameError::Json)?;
+    let length = frame.len() - FRAME_HEAD_BYTES;
+    match u32::try_from(length) {
+        Ok(head) if length <= FRAME_BYTES_MAX => {
+            frame[..FRAME_HEAD_BYTES].copy_from_slice(&head.to_le_bytes());
+            Ok(frame)
+        }
+        _ => Err(FrameError::TooLong(length)),
+    }
+}
+
+/// Returns the length of the JSON text that follows this head of a frame.
+///
+/// # Errors
+///
+/// [`FrameError`] if it is too long.
+pub fn frame_length(head: [u8; FRAME_HEAD_BYTES]) -> Result<usize, FrameError> {
+    let length = u32::from_le_bytes(head) as usize;
+    if length <= FRAME_BYTES_MAX { Ok(length) } else { Err(FrameError::TooLong(length)) }
+}
+
+/// Reads the JSON text of a frame.
+///
+/// # Errors
+///
+/// [`FrameError`] if it is no such message.
+pub fn read_message<'a, M: Deserialize<'a>>(text: &'a [u8]) -> Result<M, FrameError> {
+    serde_json::from_slice(text).map_err(FrameError::Json)
+}
+
+/// The reason why a frame is no message.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// It is longer than [`FRAME_BYTES_MAX`].
+    #[error("a message has {0} bytes, and the pipe carries at most {FRAME_BYTES_MAX}")]
+    TooLong(usize),
+    /// It is no such message.
+    #[error("a message is malformed: {0}")]
+    Json(serde_json::Error),
+}

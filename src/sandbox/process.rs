@@ -1,0 +1,75 @@
+//! The process of a sandbox: it gives up its rights, and then reads its script.
+
+use std::{
+    io::{self, Read, Write},
+    process::ExitCode,
+};
+
+use rustix::{
+    process::{Resource, getppid},
+    stdio::stdin,
+};
+
+use super::engine::run_script;
+use crate::{
+    confine::{Restrictions, confine},
+    error_report::chain,
+};
+
+/// The processor time of a script, in seconds: the longest time that it may take, and some for the
+/// start. The service stops it before, unless the service itself has ended.
+const CPU_SECONDS: u64 = 130;
+
+/// The exit code of a process that has failed, without a failure of its script.
+const FAILED: u8 = 1;
+
+/// The exit code of a process that cannot confine itself, and runs nothing.
+const UNCONFINED: u8 = 2;
+
+/// The exit code of a process whose own code has failed: a bug.
+const PANICKED: i32 = 3;
+
+/// Runs the script that the service sends over descriptor 0. With the profile `dev`, the process
+/// keeps its rights.
+#[expect(clippy::disallowed_methods, reason = "the process has no child, and nothing to clean up")]
+pub fn main(profile: Option<&str>) -> ExitCode {
+    // The usual end of a panic makes system calls that are forbidden.
+    std::panic::set_hook(Box::new(|_| std::process::exit(PANICKED)));
+    let confined = match (profile, getppid()) {
+        (Some("dev"), _) => Ok(()),
+        (_, Some(parent)) => {
+            let policy = Restrictions::script_sandbox(parent).limited(Resource::Cpu, CPU_SECONDS);
+            confine(&policy).map(drop).map_err(|error| chain(&error))
+        }
+        (_, None) => Err("the service has ended".to_owned()),
+    };
+    if let Err(reason) = confined {
+        // Descriptor 2 is nowhere, unless a person has run this.
+        let text = format!("error: the sandbox cannot be confined: {reason}\n");
+        let _unread = io::stderr().write_all(text.as_bytes());
+        return ExitCode::from(UNCONFINED);
+    }
+    match run_script(ServicePipe) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(FAILED),
+    }
+}
+
+/// The pipe to the service: descriptor 0, in both directions. Only `read` and `write` are allowed.
+struct ServicePipe;
+
+impl Read for ServicePipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(stdin(), buffer)?)
+    }
+}
+
+impl Write for ServicePipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(stdin(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! Scripts: programs of models and operators that call tools, from their start to their end.
+//!
+//! ```text
+//!  code ──▶ ScriptExchange ── driver ──┬── ScriptState (pure) ◀── record
+//!                 │                    ├── SandboxProcess ──▶ metamcp sandbox
+//!     events, the end                  └── OperationRunner ──▶ calls of tools
+//! ```
+//!
+//! A script runs in a [`sandbox`](crate::sandbox) of its own. Its calls are calls of its client,
+//! which an [`OperationRunner`] makes. What happens to it is recorded, so that it can go on later
+//! from a [`ScriptRecords`] file: after a person was asked, or after the service has ended.
+
+mod driver;
+mod limits;
+mod operation;
+mod progress_reporter;
+mod record;
+mod record_store;
+mod run_state;
+mod sandbox_process;
+mod script_services;
+#[cfg(test)]
+mod tests;
+
+pub use driver::{
+    ResumeError, ScriptContext, ScriptExchange, ScriptOutcome, ScriptStep, ScriptTask,
+};
+pub use limits::{ScriptEnd, ScriptLimit, ScriptLimits};
+pub use operation::{OperationEnd, OperationEvents, OperationRunner, ScriptEvent};
+pub use record_store::{STATE_PREFIX, ScriptRecords};
+pub use run_state::OperationAttempt;
+pub use sandbox_process::SandboxLauncher;
+pub use script_services::ScriptServices;

@@ -1,0 +1,240 @@
+//! The records of scripts that wait for their clients, or that must survive this process: one file
+//! for each, which only its owner can read.
+//!
+//! A record holds what tools have answered. It is deleted at the end of its script, and after an
+//! hour in any case.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use super::{driver::ResumeError, run_state::RECORD_BYTES_MAX};
+use crate::files;
+
+/// The prefix of the states that lead to a record.
+pub const STATE_PREFIX: &str = "metamcp.script.";
+
+/// The directory, below the state directory.
+const DIRECTORY: &str = "scripts";
+/// The extension of the files.
+const SUFFIX: &str = "script";
+
+/// The most bytes of all records together.
+const RECORDS_BYTES_MAX: usize = 64 << 20;
+
+/// The largest file: a record, as JSON.
+const FILE_BYTES_MAX: usize = 2 * RECORD_BYTES_MAX;
+
+/// The age at which a record is deleted. A person has answered by then, or has left.
+const RECORD_AGE_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// The records of scripts.
+#[derive(Debug, Default)]
+pub struct ScriptRecords {
+    directory: Option<PathBuf>,
+    kept: Mutex<HashMap<Uuid, KeptRecord>>,
+}
+
+#[derive(Debug)]
+struct KeptRecord {
+    n_bytes: usize,
+    written: SystemTime,
+    is_running: bool,
+    /// The lines, if there is no directory.
+    text: Option<Vec<u8>>,
+}
+
+/// The record of one script that runs. Dropping it leaves the record to another request.
+#[derive(Debug)]
+pub(super) struct RecordFile {
+    records: Arc<ScriptRecords>,
+    id: Uuid,
+}
+
+impl ScriptRecords {
+    /// Returns the records below the directory `state`; without one, they end with this process.
+    /// Blocks.
+    pub fn in_directory(state: Option<&Path>) -> Arc<Self> {
+        let directory = state.map(|state| state.join(DIRECTORY));
+        let records = Self { directory, kept: Mutex::default() };
+        records.find_files();
+        records.remove_expired(SystemTime::now());
+        Arc::new(records)
+    }
+
+    /// Finds the records of earlier processes.
+    fn find_files(&self) {
+        let Some(directory) = &self.directory else { return };
+        let Ok(entries) = fs::read_dir(directory) else { return };
+        let mut kept = self.kept();
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let id = path.file_stem().and_then(|stem| Uuid::try_parse(stem.to_str()?).ok());
+            let (Some(id), Ok(found)) = (id, entry.metadata()) else { continue };
+            let n_bytes = usize::try_from(found.len()).unwrap_or(usize::MAX);
+            let written = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            kept.insert(id, KeptRecord { n_bytes, written, is_running: false, text: None });
+        }
+    }
+
+    /// Removes the records that are too old.
+    fn remove_expired(&self, now: SystemTime) {
+        let is_expired = |record: &KeptRecord| {
+            let age = now.duration_since(record.written).unwrap_or_default();
+            !record.is_running && age >= RECORD_AGE_MAX
+        };
+        let expired: Vec<Uuid> =
+            self.kept().extract_if(|_, record| is_expired(record)).map(|(id, _)| id).collect();
+        for id in expired {
+            self.remove_file(id);
+        }
+    }
+
+    /// Makes room for `n_bytes` more: the record that waits longest goes first.
+    fn make_room(&self, n_bytes: usize) -> io::Result<()> {
+        loop {
+            let mut kept = self.kept();
+            let used: usize = kept.values().map(|record| record.n_bytes).sum();
+            if used.saturating_add(n_bytes) <= RECORDS_BYTES_MAX {
+                return Ok(());
+            }
+            let waiting = kept.iter().filter(|(_, record)| !record.is_running);
+            let oldest = waiting.min_by_key(|(_, record)| record.written).map(|(id, _)| *id);
+            let Some(oldest) = oldest else {
+                let text =
+                    format!("the records of scripts have {RECORDS_BYTES_MAX} bytes together");
+                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+            };
+            kept.remove(&oldest);
+            drop(kept);
+            self.remove_file(oldest);
+        }
+    }
+
+    /// Writes a new record, of a script that runs.
+    pub(super) async fn create(self: &Arc<Self>, text: Vec<u8>) -> io::Result<RecordFile> {
+        let file = RecordFile { records: Arc::clone(self), id: Uuid::new_v4() };
+        let (records, id) = (Arc::clone(self), file.id);
+        blocking(move || {
+            records.remove_expired(SystemTime::now());
+            let n_bytes = text.len();
+            records.make_room(n_bytes)?;
+            let kept_text = match records.path(id) {
+                Some(path) => {
+                    files::replace(&path, &text)?;
+                    None
+                }
+                None => Some(text),
+            };
+            let written = SystemTime::now();
+            let record = KeptRecord { n_bytes, written, is_running: true, text: kept_text };
+            records.kept().insert(id, record);
+            Ok(())
+        })
+        .await?;
+        Ok(file)
+    }
+
+    /// Takes the record that `state` leads to, for a run. Returns it with its lines.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        state: &str,
+    ) -> Result<(RecordFile, Vec<u8>), ResumeError> {
+        let id = state.strip_prefix(STATE_PREFIX).and_then(|id| Uuid::try_parse(id).ok());
+        let id = id.ok_or(ResumeError::Unknown)?;
+        self.remove_expired(SystemTime::now());
+        let in_memory = {
+            let mut kept = self.kept();
+            let record = kept.get_mut(&id).ok_or(ResumeError::Unknown)?;
+            if std::mem::replace(&mut record.is_running, true) {
+                return Err(ResumeError::Running);
+            }
+            record.text.clone()
+        };
+        let file = RecordFile { records: Arc::clone(self), id };
+        if let Some(text) = in_memory {
+            return Ok((file, text));
+        }
+        let path = self.path(id).ok_or(ResumeError::Unknown)?;
+        let read = spawn_blocking(move || files::content(&path, FILE_BYTES_MAX)).await;
+        match read {
+            Ok(Ok(Some(text))) => Ok((file, text)),
+            Ok(Ok(None)) => Err(ResumeError::Unknown),
+            Ok(Err(_)) | Err(_) => Err(ResumeError::Damaged),
+        }
+    }
+
+    fn path(&self, id: Uuid) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(format!("{id}.{SUFFIX}")))
+    }
+
+    fn remove_file(&self, id: Uuid) {
+        if let Some(path) = self.path(id) {
+            let _gone = fs::remove_file(path);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<Uuid, KeptRecord>> {
+        // Held for statements on plain data.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RecordFile {
+    /// Returns the state that leads to the record. It cannot be guessed.
+    pub(super) fn state(&self) -> String {
+        format!("{STATE_PREFIX}{}", self.id.simple())
+    }
+
+    /// Adds lines at the end.
+    pub(super) async fn append(&self, text: Vec<u8>) -> io::Result<()> {
+        let (records, id) = (Arc::clone(&self.records), self.id);
+        blocking(move || {
+            records.make_room(text.len())?;
+            if let Some(path) = records.path(id) {
+                let mut file = fs::OpenOptions::new()
+                    .append(true)
+                    .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+                    .open(path)?;
+                file.write_all(&text)?;
+            }
+            if let Some(record) = records.kept().get_mut(&id) {
+                record.n_bytes += text.len();
+                record.written = SystemTime::now();
+                if let Some(kept) = &mut record.text {
+                    kept.extend_from_slice(&text);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Removes the record: its script has ended.
+    pub(super) async fn remove(self) {
+        let (records, id) = (Arc::clone(&self.records), self.id);
+        records.kept().remove(&id);
+        let _removed = spawn_blocking(move || records.remove_file(id)).await;
+    }
+}
+
+impl Drop for RecordFile {
+    fn drop(&mut self) {
+        if let Some(record) = self.records.kept().get_mut(&self.id) {
+            record.is_running = false;
+        }
+    }
+}
+
+async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
+    spawn_blocking(work).await.map_err(io::Error::other)?
+}

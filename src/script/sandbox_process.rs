@@ -1,0 +1,245 @@
+//! The sandbox of one script, as the service sees it: a process and the pipe to it.
+
+use std::{
+    collections::VecDeque,
+    fmt, io,
+    os::fd::OwnedFd,
+    os::unix::{net::UnixStream as StdUnixStream, process::ExitStatusExt as _},
+    process::{ExitStatus, Stdio},
+    sync::{OnceLock, mpsc},
+    thread,
+};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    process::{Child, Command},
+    runtime::Handle,
+    sync::oneshot,
+};
+
+use crate::sandbox::message::{
+    FRAME_HEAD_BYTES, FrameError, HostMessage, SandboxMessage, frame, frame_length, read_message,
+};
+
+/// The way in which sandboxes are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxLauncher {
+    /// A confined process for each script.
+    Confined,
+    /// A process without confinement.
+    Unconfined,
+    /// A thread of this process.
+    #[cfg(test)]
+    Thread,
+}
+
+/// The sandbox of one script. Dropping it kills it.
+pub(super) struct SandboxProcess {
+    child: Option<Child>,
+    reader: OwnedReadHalf,
+    received: BytesMut,
+    writer: OwnedWriteHalf,
+    unsent: VecDeque<Bytes>,
+}
+
+/// The reason why a sandbox cannot be used, or not any more.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SandboxProcessError {
+    /// It cannot be started.
+    #[error("its process cannot be started: {0}")]
+    Start(io::Error),
+    /// It has ended.
+    #[error("its process {0}")]
+    Ended(SandboxExit),
+    /// It sent something else than a message.
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+    /// The pipe failed.
+    #[error("the pipe to it failed: {0}")]
+    Pipe(io::Error),
+}
+
+/// The exit of a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SandboxExit(Option<ExitStatus>);
+
+impl SandboxExit {
+    /// Returns whether the kernel ended it because it made a forbidden system call.
+    pub(super) fn is_violation(self) -> bool {
+        self.signal() == Some(rustix::process::Signal::SYS.as_raw())
+    }
+
+    fn signal(self) -> Option<i32> {
+        self.0.and_then(|status| status.signal())
+    }
+}
+
+impl fmt::Display for SandboxExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.and_then(|status| status.code()), self.signal()) {
+            _ if self.is_violation() => {
+                f.write_str("was ended by the kernel: it made a forbidden system call")
+            }
+            (Some(code), _) => write!(f, "exited with code {code}"),
+            (None, Some(signal)) => write!(f, "was ended by signal {signal}"),
+            (None, None) => f.write_str("ended"),
+        }
+    }
+}
+
+impl SandboxProcess {
+    /// Starts a sandbox. Cancel safe: one that has started is killed.
+    pub(super) async fn start(launcher: SandboxLauncher) -> Result<Self, SandboxProcessError> {
+        let (ours, theirs) = StdUnixStream::pair().map_err(SandboxProcessError::Start)?;
+        ours.set_nonblocking(true).map_err(SandboxProcessError::Start)?;
+        let child = match launcher {
+            SandboxLauncher::Confined => Some(spawn(theirs, "standard").await?),
+            SandboxLauncher::Unconfined => Some(spawn(theirs, "dev").await?),
+            #[cfg(test)]
+            SandboxLauncher::Thread => {
+                let run = move || drop(crate::sandbox::run_script(theirs));
+                let thread = thread::Builder::new().stack_size(8 << 20).spawn(run);
+                thread.map_err(SandboxProcessError::Start)?;
+                None
+            }
+        };
+        let ours = UnixStream::from_std(ours).map_err(SandboxProcessError::Start)?;
+        let (reader, writer) = ours.into_split();
+        let (received, unsent) = (BytesMut::new(), VecDeque::new());
+        Ok(Self { child, reader, received, writer, unsent })
+    }
+
+    /// Queues a message. Returns its size in bytes.
+    pub(super) fn queue(&mut self, message: &HostMessage) -> Result<usize, SandboxProcessError> {
+        let frame = Bytes::from(frame(message)?);
+        let length = frame.len();
+        self.unsent.push_back(frame);
+        Ok(length)
+    }
+
+    /// Waits for the next message, and sends the queued ones meanwhile. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<SandboxMessage, SandboxProcessError> {
+        loop {
+            if let Some(text) = self.whole_frame()? {
+                return Ok(read_message(&text)?);
+            }
+            let Self { reader, received, writer, unsent, .. } = self;
+            tokio::select! {
+                read = reader.read_buf(received) => match read {
+                    Ok(0) => return Err(self.ended().await),
+                    Ok(_) => {}
+                    Err(error) => return Err(self.failed(error).await),
+                },
+                written = write_some(writer, unsent), if !unsent.is_empty() => {
+                    if let Err(error) = written {
+                        return Err(self.failed(error).await);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the text of the first frame, if it has arrived.
+    fn whole_frame(&mut self) -> Result<Option<BytesMut>, FrameError> {
+        let Some(head) = self.received.first_chunk::<FRAME_HEAD_BYTES>() else { return Ok(None) };
+        let length = frame_length(*head)?;
+        if self.received.len() < FRAME_HEAD_BYTES + length {
+            self.received.reserve(FRAME_HEAD_BYTES + length - self.received.len());
+            return Ok(None);
+        }
+        self.received.advance(FRAME_HEAD_BYTES);
+        Ok(Some(self.received.split_to(length)))
+    }
+
+    /// Returns the bytes that have arrived and were not taken.
+    pub(super) fn n_received(&self) -> usize {
+        self.received.capacity()
+    }
+
+    async fn failed(&mut self, error: io::Error) -> SandboxProcessError {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.ended().await,
+            _ => SandboxProcessError::Pipe(error),
+        }
+    }
+
+    /// Returns the exit of a process that has closed its pipe.
+    async fn ended(&mut self) -> SandboxProcessError {
+        let status = match &mut self.child {
+            Some(child) => child.wait().await.ok(),
+            None => None,
+        };
+        SandboxProcessError::Ended(SandboxExit(status))
+    }
+}
+
+async fn write_some(writer: &mut OwnedWriteHalf, unsent: &mut VecDeque<Bytes>) -> io::Result<()> {
+    let Some(first) = unsent.front_mut() else { return Ok(()) };
+    let n = writer.write(first).await?;
+    first.advance(n);
+    if first.is_empty() {
+        unsent.pop_front();
+    }
+    Ok(())
+}
+
+/// A sandbox to start.
+struct SpawnRequest {
+    stdin: OwnedFd,
+    profile: &'static str,
+    runtime: Handle,
+    started: oneshot::Sender<io::Result<Child>>,
+}
+
+/// Starts the process of a sandbox, which talks over `pipe`.
+async fn spawn(pipe: StdUnixStream, profile: &'static str) -> Result<Child, SandboxProcessError> {
+    let (started, child) = oneshot::channel();
+    let (stdin, runtime) = (OwnedFd::from(pipe), Handle::current());
+    let request = SpawnRequest { stdin, profile, runtime, started };
+    let no_thread = || SandboxProcessError::Start(io::Error::other("no thread can be started"));
+    let spawner = spawner().ok_or_else(no_thread)?;
+    spawner.send(request).map_err(|_| no_thread())?;
+    child.await.map_err(|_| no_thread())?.map_err(SandboxProcessError::Start)
+}
+
+/// Returns the channel to the thread that starts all sandboxes. The kernel kills a sandbox when the
+/// thread that has started it ends, and this one never does. Source: `PR_SET_PDEATHSIG` in
+/// prctl(2).
+fn spawner() -> Option<&'static mpsc::Sender<SpawnRequest>> {
+    static SPAWNER: OnceLock<Option<mpsc::Sender<SpawnRequest>>> = OnceLock::new();
+    let start = || {
+        let (requests, received) = mpsc::channel::<SpawnRequest>();
+        let run = move || {
+            for SpawnRequest { stdin, profile, runtime, started } in received {
+                let _context = runtime.enter();
+                let _gone = started.send(command(stdin, profile).spawn());
+            }
+        };
+        thread::Builder::new().name("sandboxes".to_owned()).spawn(run).ok().map(|_| requests)
+    };
+    SPAWNER.get_or_init(start).as_ref()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a sandbox is no server: it starts nothing, and ends with its parent or its pipe"
+)]
+fn command(stdin: OwnedFd, profile: &str) -> Command {
+    // The program that runs now, also if its file was replaced meanwhile.
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .args(["sandbox", profile])
+        .env_clear()
+        // Without files about time zones.
+        .env("TZ", "UTC0")
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    command
+}

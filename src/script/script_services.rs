@@ -1,0 +1,43 @@
+//! The scripts of the service: whether and how they run, and their records.
+
+use std::sync::Arc;
+
+use super::{record_store::ScriptRecords, sandbox_process::SandboxLauncher};
+use crate::{
+    config::{ExecuteConfig, ExecuteProfile},
+    confine,
+    error_report::chain,
+};
+
+/// The scripts of the service.
+#[derive(Clone, Debug)]
+pub struct ScriptServices {
+    /// The records of scripts.
+    pub records: Arc<ScriptRecords>,
+    /// The reason why this host cannot isolate scripts, if it cannot.
+    isolation: Result<(), String>,
+}
+
+impl ScriptServices {
+    /// Returns the scripts with these records, and finds out whether this process can isolate them.
+    pub fn new(records: Arc<ScriptRecords>) -> Self {
+        let isolation = confine::isolation_support().map(drop).map_err(|error| chain(&error));
+        Self { records, isolation }
+    }
+
+    /// Returns the way to start a sandbox.
+    ///
+    /// # Errors
+    ///
+    /// The reason why no script may run, in words.
+    pub fn launcher(&self, config: &ExecuteConfig) -> Result<SandboxLauncher, String> {
+        match (config.is_enabled, config.profile, &self.isolation) {
+            (false, _, _) => Err("the operator has disabled code (`execute.enabled`)".to_owned()),
+            (true, ExecuteProfile::Dev, _) => Ok(SandboxLauncher::Unconfined),
+            (true, ExecuteProfile::Standard, Ok(())) => Ok(SandboxLauncher::Confined),
+            (true, ExecuteProfile::Standard, Err(reason)) => {
+                Err(format!("this host cannot isolate code: {reason}"))
+            }
+        }
+    }
+}
