@@ -138,10 +138,10 @@
 //! | [`catalog`] | the lists of all servers, also without a connection |
 //! | [`tool`] | the tools of servers: ids, resolution, search, checked arguments, errors for models |
 //! | [`provision`] | servers that start when a client asks for what they do |
+//! | [`typegen`] | TypeScript declarations of tools |
 //! | [`meta`] | the meta-tools: definitions, arguments, execution, replies |
 //! | [`view`] | the views: merged, one server, operators; the table of paths, and the dispatch |
 //! | [`status`] | the state of the service, for systemd, probes and operators |
-//! | [`typegen`] | TypeScript declarations of tools |
 //! | [`task`] | calls that continue without their callers |
 //! | [`ingress`] | HTTP, and MCP over a pipe |
 //! | [`control`] | the control interface |

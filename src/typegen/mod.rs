@@ -5,9 +5,12 @@
 //!                  └── type_names: one name for each type
 //! ```
 //!
+//! [`declarations`] makes a module for a program that calls tools, and [`ScriptTypes`] a short text
+//! for a script that metamcp runs, and for the model that writes it.
+//!
 //! A schema comes from a server and may contain anything. A part that is missing, meaningless, too
-//! large or too deep is `unknown`, and the text always compiles. The same tools give the same text,
-//! in any order.
+//! large or too deep is `unknown`, or `any` in a script's result, and the text always compiles. The
+//! same tools give the same module, in any order.
 //!
 //! Pure.
 
@@ -16,6 +19,7 @@ use serde_json::Value;
 use crate::config::defaults;
 
 mod schema_reader;
+mod script_types;
 #[cfg(test)]
 mod tests;
 mod type_names;
@@ -23,9 +27,10 @@ mod type_shape;
 mod writer;
 
 use schema_reader::SchemaReader;
+pub use script_types::{ScriptDeclaration, ScriptTypes};
 use type_names::TypeNames;
 use type_shape::NamedType;
-use writer::{comment, quoted};
+use writer::{TypeStyle, TypeWriter, comment, quoted};
 
 /// A tool whose types are declared.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,9 +65,12 @@ pub fn declarations(tools: &[Tool]) -> String {
             [("Input", &tool.input), ("Output", &tool.output)].map(|(part, schema)| {
                 let schema = schema.as_ref()?;
                 let name = names.of_tool(&tool.server, &tool.name, part);
-                for named in declared(name.clone(), schema, &mut names) {
-                    types.push_str(&writer::declaration(&named));
-                }
+                types.push_str(&exported(&declared(
+                    name.clone(),
+                    schema,
+                    &mut names,
+                    defaults::TYPEGEN_PARTS_MAX,
+                )));
                 Some(name)
             });
         entries.push_str(&comment(tool.description.as_deref(), &[], 1));
@@ -78,9 +86,22 @@ pub fn declarations(tools: &[Tool]) -> String {
     )
 }
 
-/// Returns the type of a schema, called `name`, and the types that it refers to.
-fn declared(name: String, schema: &Value, names: &mut TypeNames) -> Vec<NamedType> {
-    let mut reader = SchemaReader::new(name, schema, names, defaults::TYPEGEN_PARTS_MAX);
+/// Returns the type of a schema, called `name`, and the types that it refers to. Their parts beyond
+/// the number are `unknown`.
+fn declared(
+    name: String,
+    schema: &Value,
+    names: &mut TypeNames,
+    n_parts_max: usize,
+) -> Vec<NamedType> {
+    let mut reader = SchemaReader::new(name, schema, names, n_parts_max);
     reader.read_all();
     reader.into_named()
+}
+
+/// Returns the declarations of the types of one schema, for a module.
+fn exported(named: &[NamedType]) -> String {
+    let writer = TypeWriter { style: TypeStyle::MODULE, named };
+    let lines = named.iter().map(|one| format!("\n{}", writer.declaration("export type", one)));
+    lines.collect()
 }

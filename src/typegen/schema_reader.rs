@@ -68,12 +68,10 @@ impl<'a> SchemaReader<'a> {
 
     /// Returns the types, the one of the schema itself first.
     pub(super) fn into_named(self) -> Vec<NamedType> {
-        let names: Vec<String> = self.types.iter().map(|draft| draft.name.clone()).collect();
-        let (abouts, kinds): (Vec<_>, Vec<_>) =
-            self.types.into_iter().map(|draft| (draft.about, draft.kind)).unzip();
-        let texts = grounded(kinds).into_iter().map(|kind| writer::text(&kind, &names, 0));
-        let named = names.iter().cloned().zip(abouts).zip(texts);
-        named.map(|((name, about), text)| NamedType { name, about, text }).collect()
+        let (labels, kinds): (Vec<_>, Vec<_>) =
+            self.types.into_iter().map(|draft| ((draft.name, draft.about), draft.kind)).unzip();
+        let named = labels.into_iter().zip(grounded(kinds));
+        named.map(|((name, about), kind)| NamedType { name, about, kind }).collect()
     }
 
     fn draft(&mut self, name: String, pointer: String) -> usize {

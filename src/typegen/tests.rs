@@ -3,6 +3,8 @@ use serde_json::json;
 
 use super::*;
 
+mod script_types;
+
 fn tool(name: &str, input: Value) -> Tool {
     Tool {
         server: "git".to_owned(),
@@ -15,12 +17,9 @@ fn tool(name: &str, input: Value) -> Tool {
 
 /// Returns the types of a schema, without the common part of every file.
 fn types(schema: &Value) -> String {
-    declared("T".to_owned(), schema, &mut TypeNames::default())
-        .iter()
-        .map(writer::declaration)
-        .collect::<String>()
-        .trim()
-        .to_owned()
+    let mut names = TypeNames::default();
+    let named = declared("T".to_owned(), schema, &mut names, defaults::TYPEGEN_PARTS_MAX);
+    exported(&named).trim().to_owned()
 }
 
 /// Returns the type of a schema.

@@ -41,6 +41,21 @@ impl TypeNames {
         self.take(name, &format!("{server}/{tool}"))
     }
 
+    /// Returns the name for `part` of a tool, without that of its server unless it is taken.
+    pub(super) fn of_tool_alone(&mut self, server: &str, tool: &str, part: &str) -> String {
+        let name = format!("{}{part}", pascal(tool));
+        let is_name = !name.starts_with(|found: char| found.is_ascii_digit());
+        if is_name && self.0.insert(name.clone()) {
+            return name;
+        }
+        self.of_tool(server, tool, part)
+    }
+
+    /// Gives a name back.
+    pub(super) fn release(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     /// Returns the name for the part at `pointer` in the schema of the type `of`.
     pub(super) fn of_part(&mut self, of: &str, pointer: &str) -> String {
         let last = pointer.rsplit('/').next().unwrap_or_default();

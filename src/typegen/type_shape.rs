@@ -48,14 +48,13 @@ pub(super) struct TypeDoc {
     pub(super) tags: Vec<String>,
 }
 
-/// A type with a name.
+/// A type with a name. The named types of a schema refer to each other.
 #[derive(Clone, Debug)]
 pub(super) struct NamedType {
     /// Its name.
     pub(super) name: String,
     pub(super) about: TypeDoc,
-    /// The text of the type.
-    pub(super) text: String,
+    pub(super) kind: TypeShape,
 }
 
 impl TypeShape {
