@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{
-    arguments::{ArgumentError, DetailLevel, FieldReader, PageArguments},
+    arguments::{ArgumentError, DiscoverDetail, FieldReader, PageArguments},
     cursor::{CursorError, CursorScope},
     describe::{self, DescribedTool},
     meta_call::{MetaCall, MetaRefusal},
+    tool_entries::ToolEntries,
 };
 use crate::{
     catalog::KnownServer,
@@ -29,7 +30,7 @@ pub struct DiscoverArguments {
     /// Only this tool.
     pub tool: Option<RequestedTool>,
     /// The level of detail for each tool.
-    pub detail: DetailLevel,
+    pub detail: DiscoverDetail,
     /// The page of the list.
     pub page: PageArguments,
 }
@@ -42,7 +43,7 @@ impl DiscoverArguments {
             query: fields.text("query")?,
             tool: tool.map(|tool| RequestedTool { server: server.clone(), tool }),
             server,
-            detail: fields.word("detail", &DetailLevel::WORDS)?.unwrap_or_default(),
+            detail: fields.word("detail", &DiscoverDetail::WORDS)?.unwrap_or_default(),
             page: PageArguments::read(fields)?,
         })
     }
@@ -73,9 +74,14 @@ pub(super) async fn discover_tools(
 ) -> Result<RequestOutcome, MetaRefusal> {
     let detail = arguments.detail;
     if let Some(tool) = &arguments.tool {
-        let discover = move |tool: &DescribedTool<'_>| tool.discovered(detail);
-        let entry = describe::of_tool(call, tool, discover).await?;
-        return Ok(call.reply.value(&format!(r#"{{"tools":[{entry}]}}"#)));
+        let bytes_max = call.services.forwarder.peek_config().tools.result_bytes_max;
+        let answer = move |tool: &DescribedTool<'_>| {
+            let mut entries = ToolEntries::new(bytes_max, detail);
+            entries.add(tool, discovered(tool, detail));
+            entries.into_answer().to_string()
+        };
+        let cost = move |n_bytes| ToolEntries::cost(n_bytes, detail);
+        return Ok(call.reply.value(&describe::of_tool(call, tool, cost, answer).await?));
     }
     let (query, server) = (arguments.query.as_deref(), arguments.server.as_deref());
     if query.is_none() && server.is_none() {
@@ -83,12 +89,18 @@ pub(super) async fn discover_tools(
     }
     let subject = ["discover", query.unwrap_or("*"), server.unwrap_or("*"), detail.name()];
     let page = result_page(call, query, server, &arguments.page, &subject).await?;
-    let entry = move |(found, server, item): (&FoundTool, &KnownServer, &ListItem)| {
-        let id = ToolId::new(server.name.as_str(), &item.key);
-        scored(&DescribedTool::new(id, item.json()).discovered(detail), found)
-    };
+    let entry =
+        move |found: &FoundTool, tool: &DescribedTool<'_>| scored(&discovered(tool, detail), found);
     let message = page.message(query.is_some());
-    answer_page(call, page, entry, message).await
+    answer_page(call, page, detail, entry, message).await
+}
+
+/// Returns the entry of a tool.
+fn discovered(tool: &DescribedTool<'_>, detail: DiscoverDetail) -> String {
+    match detail {
+        DiscoverDetail::Entry(detail) => tool.discovered(detail),
+        DiscoverDetail::Types => tool.discovered_beside_types(),
+    }
 }
 
 /// Answers with the list of servers.
@@ -147,23 +159,22 @@ pub(super) async fn summaries(
 ) -> Result<RequestOutcome, MetaRefusal> {
     let subject = ["summaries", query.unwrap_or("*"), server.unwrap_or("*")];
     let page = result_page(call, query, server, paging, &subject).await?;
-    let entry = |(_, server, item): (&FoundTool, &KnownServer, &ListItem)| {
-        let id = ToolId::new(server.name.as_str(), &item.key);
-        DescribedTool::new(id, item.json()).listed()
-    };
-    answer_page(call, page, entry, None).await
+    let entry = |_: &FoundTool, tool: &DescribedTool<'_>| tool.listed();
+    answer_page(call, page, DiscoverDetail::default(), entry, None).await
 }
 
 async fn answer_page(
     call: MetaCall<'_>,
     page: ResultPage,
-    entry: impl Fn((&FoundTool, &KnownServer, &ListItem)) -> String + Send + 'static,
+    detail: DiscoverDetail,
+    entry: impl Fn(&FoundTool, &DescribedTool<'_>) -> String + Send + 'static,
     message: Option<String>,
 ) -> Result<RequestOutcome, MetaRefusal> {
     let bytes = page.found.each().map(|(_, _, item)| item.json().len()).sum();
-    let work = move || page.answer(entry, message.as_deref());
+    let cost = ToolEntries::cost(bytes, detail);
+    let work = move || page.answer(detail, entry, message.as_deref());
     let holder = call.session.holder();
-    let answer = call.services.forwarder.compute(holder, bytes, move |_| work()).await;
+    let answer = call.services.forwarder.compute(holder, cost, move |_| work()).await;
     Ok(call.reply.value(&answer.map_err(|error| ErrorObject::too_busy(&error))?))
 }
 
@@ -202,25 +213,23 @@ impl ResultPage {
     /// the next page.
     fn answer(
         &self,
-        entry: impl Fn((&FoundTool, &KnownServer, &ListItem)) -> String,
+        detail: DiscoverDetail,
+        entry: impl Fn(&FoundTool, &DescribedTool<'_>) -> String,
         message: Option<&str>,
     ) -> String {
-        let (mut entries, mut bytes) = (Vec::new(), 0);
-        let mut has_more = self.found.has_more;
-        for entry in self.found.each().map(entry) {
-            if !entries.is_empty() && bytes + entry.len() > self.bytes_max {
-                has_more = true;
-                break;
-            }
-            bytes += entry.len();
-            entries.push(entry);
-        }
-        let mut answer = ObjectMembers::default();
-        answer.set("tools", format!("[{}]", entries.join(",")));
+        let mut entries = ToolEntries::new(self.bytes_max, detail);
+        let mut add = |(found, server, item): (&FoundTool, &KnownServer, &ListItem)| {
+            let id = ToolId::new(server.name.as_str(), &item.key);
+            let tool = DescribedTool::new(id, item.json());
+            entries.add(&tool, entry(found, &tool))
+        };
+        let has_more = !self.found.each().all(&mut add) || self.found.has_more;
+        let n_entries = entries.len();
+        let mut answer = entries.into_answer();
         let quoted = |text: &str| Value::from(text).to_string();
         if has_more {
             let of = self.found.known.snapshot.fingerprint;
-            let next = self.question.cursor(of, self.offset + entries.len());
+            let next = self.question.cursor(of, self.offset + n_entries);
             answer.set("nextCursor", quoted(&next));
         }
         if let Some(message) = message {

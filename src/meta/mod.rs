@@ -32,6 +32,7 @@ mod provision;
 mod reply;
 pub mod result_cache;
 pub mod result_document;
+mod tool_entries;
 
 pub use arguments::ArgumentError;
 pub use call::{CallArguments, RunArguments};

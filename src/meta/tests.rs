@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    arguments::DetailLevel,
+    arguments::{DetailLevel, DiscoverDetail},
     chain::{ChainIncludes, StepArguments, StepResult},
     reply::structured_answer,
+    tool_entries::ToolEntries,
     *,
 };
 use crate::{
@@ -75,6 +76,11 @@ fn descriptions_match_the_output_schemas() {
         let structured = format!(r#"{{"tools":[{entry}],"nextCursor":"x","message":"m"}}"#);
         assert_declared(MetaTool::Discover, &structured_answer(&structured));
     }
+    let mut entries = ToolEntries::new(1000, DiscoverDetail::Types);
+    assert!(entries.add(&described(), described().discovered_beside_types()));
+    let structured = entries.into_answer().to_string();
+    assert!(structured.contains("/** default 1 */ a?: unknown;"), "{structured}");
+    assert_declared(MetaTool::Discover, &structured_answer(&structured));
     let examples = json!({ "examples": described().examples(5) }).to_string();
     assert_declared(MetaTool::ListToolExamples, &structured_answer(&examples));
     let listed = format!(r#"{{"tools":[{}]}}"#, described().listed());

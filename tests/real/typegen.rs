@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use metamcp::typegen::{Tool, declarations};
+use metamcp::typegen::{ScriptTypes, Tool, declarations};
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,14 +12,21 @@ use crate::{
 
 /// Compiles files of a directory, and returns the compiler errors.
 fn compiler_errors(servers: &Installed, directory: &Path, files: &[&str]) -> Vec<String> {
+    // Without the library of a browser, which a script does not have.
     let mut tsc = Command::new(servers.0.join("node"));
     tsc.arg(servers.0.join("npm/node_modules/typescript/bin/tsc"));
-    tsc.args(["--strict", "--noEmit", "--target", "es2022"]);
+    tsc.args(["--strict", "--noEmit", "--target", "es2022", "--lib", "es2022"]);
     let output = tsc.args(files).current_dir(directory).output().expect("the compiler starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     assert_eq!(output.status.success(), lines.is_empty(), "{text}");
     lines
+}
+
+/// Returns the lines of `wrong.ts` with compiler errors.
+fn error_lines(errors: &[String]) -> Vec<&str> {
+    let places = errors.iter().filter_map(|line| line.strip_prefix("wrong.ts(")?.split_once(','));
+    places.map(|(line, _)| line).collect()
 }
 
 #[test]
@@ -67,18 +74,11 @@ export async function use(call: MetamcpCall): Promise<void> {
     }
     assert_eq!(compiler_errors(&servers, directory.path(), &["tools.d.ts", "right.ts"]), [""; 0]);
     let wrong = compiler_errors(&servers, directory.path(), &["wrong.ts"]);
-    let lines: Vec<&str> = wrong
-        .iter()
-        .filter_map(|line| line.strip_prefix("wrong.ts(")?.split_once(','))
-        .map(|(line, _)| line)
-        .collect();
-    assert_eq!(lines, ["3", "4", "5", "6"], "{wrong:#?}");
+    assert_eq!(error_lines(&wrong), ["3", "4", "5", "6"], "{wrong:#?}");
 }
 
-#[test]
-fn the_generated_types_of_hostile_schemas_compile() {
-    let servers = Installed::find();
-    let directory = tempfile::tempdir().expect("a directory");
+/// Returns tools with hostile schemas, and with names that become the same type name.
+fn hostile_tools() -> Vec<Tool> {
     let choice = |keyword: &str| {
         let all = (0..100).map(|n| {
             json!({ "properties": { format!("{keyword}{n}"): { "const": n } }, "required": [format!("{keyword}{n}")] })
@@ -134,20 +134,103 @@ fn the_generated_types_of_hostile_schemas_compile() {
         json!(false),
         json!([1, 2]),
     ];
-    let tools: Vec<Tool> = schemas
-        .iter()
-        .enumerate()
-        .map(|(n, schema)| Tool {
-            server: "nasty".to_owned(),
-            // All tools have colliding names.
-            name: "-".repeat(n),
-            description: Some("@ts-expect-error */ `\u{2028}".to_owned()),
-            input: Some(schema.clone()),
-            output: Some(schema.clone()),
-        })
-        .collect();
+    let tool = |(n, schema): (usize, &Value)| Tool {
+        server: "nasty".to_owned(),
+        name: "-".repeat(n),
+        description: Some("@ts-expect-error */ `\u{2028}".to_owned()),
+        input: Some(schema.clone()),
+        output: Some(schema.clone()),
+    };
+    schemas.iter().enumerate().map(tool).collect()
+}
+
+#[test]
+fn the_generated_types_of_hostile_schemas_compile() {
+    let servers = Installed::find();
+    let directory = tempfile::tempdir().expect("a directory");
+    let tools = hostile_tools();
     fs::write(directory.path().join("nasty.ts"), declarations(&tools)).expect("written");
     assert_eq!(compiler_errors(&servers, directory.path(), &["nasty.ts"]), [""; 0]);
     fs::write(directory.path().join("none.ts"), declarations(&[])).expect("written");
     assert_eq!(compiler_errors(&servers, directory.path(), &["none.ts"]), [""; 0]);
+}
+
+/// Returns the declarations of tools for a script, each tool in at most so many bytes.
+fn script_types(tools: &[Tool], bytes_max: usize) -> String {
+    let mut types = ScriptTypes::default();
+    for tool in tools {
+        let declaration = types.declare(tool, bytes_max);
+        types.add(declaration);
+    }
+    types.text()
+}
+
+#[test]
+fn the_types_of_hostile_schemas_for_a_script_compile() {
+    let servers = Installed::find();
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut tools = hostile_tools();
+    for name in
+        ["call", "then", "toJSON", "new", "get", "constructor", "__proto__", "", "1", "\u{2028}"]
+    {
+        tools.push(Tool { name: name.to_owned(), ..tools[0].clone() });
+        tools.push(Tool { server: name.to_owned(), ..tools[0].clone() });
+    }
+    for bytes_max in [usize::MAX, 1000, 0] {
+        fs::write(directory.path().join("nasty.d.ts"), script_types(&tools, bytes_max))
+            .expect("written");
+        assert_eq!(compiler_errors(&servers, directory.path(), &["nasty.d.ts"]), [""; 0]);
+    }
+    fs::write(directory.path().join("none.d.ts"), script_types(&[], 0)).expect("written");
+    assert_eq!(compiler_errors(&servers, directory.path(), &["none.d.ts"]), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_script_with_the_types_of_real_tools_compiles_and_wrong_use_is_rejected() {
+    let servers = Installed::find();
+    let metamcp = Daemon::with(servers.config_with("prewarm")).ready();
+    let client = metamcp.client("/meta");
+    let types = async |server: &str| -> String {
+        let arguments = json!({ "server": server, "detail": "types", "limit": 100 });
+        let found = client.call("mcp_discover", arguments).await;
+        found["types"].as_str().unwrap_or_else(|| panic!("types: {found}")).to_owned()
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        fs::write(directory.path().join(name), text).expect("written");
+    };
+    write("everything.d.ts", &types("everything").await);
+    write("git.d.ts", &types("git").await);
+    assert_eq!(compiler_errors(&servers, directory.path(), &["git.d.ts"]), [""; 0]);
+    write(
+        "right.ts",
+        r#"export async function script(): Promise<unknown> {
+  const weather = await servers.everything["get-structured-content"]({ location: "Chicago" });
+  const degrees: number = weather.temperature;
+  const sums = await Promise.all([1, 2].map((a) => servers.everything["get-sum"]({ a, b: 2 })));
+  const words: string[] = sums.map((sum) => sum.trim());
+  const found = await searchTools("weather", { server: "everything", limit: 3 });
+  await sleep(10);
+  progress(1, 2, "half");
+  console.log(words, found.tools[0].tool);
+  await describeTool("everything", "get-sum");
+  return runChain([{ tool_id: "everything/get-sum", args: { a: degrees, b: 1 } }]);
+}
+"#,
+    );
+    write(
+        "wrong.ts",
+        r#"export async function script(): Promise<void> {
+  await servers.nothing.log({});
+  await servers.everything["get-sum"]({ a: "one", b: 2 });
+  await servers.everything["get-sum"]();
+  await servers.everything["get-structured-content"]({ location: "Atlantis" });
+  await sleep("long");
+}
+"#,
+    );
+    let right = compiler_errors(&servers, directory.path(), &["everything.d.ts", "right.ts"]);
+    assert_eq!(right, [""; 0]);
+    let wrong = compiler_errors(&servers, directory.path(), &["everything.d.ts", "wrong.ts"]);
+    assert_eq!(error_lines(&wrong), ["2", "3", "4", "5", "6"], "{wrong:#?}");
 }

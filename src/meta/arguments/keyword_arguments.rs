@@ -22,3 +22,33 @@ impl DetailLevel {
         Self::WORDS[self as usize].0
     }
 }
+
+/// The level of detail about each tool in an answer of `mcp_discover`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiscoverDetail {
+    /// In the entry of the tool.
+    Entry(DetailLevel),
+    /// As TypeScript declarations of all tools together, for a script that calls them.
+    Types,
+}
+
+impl DiscoverDetail {
+    /// The levels by name.
+    pub(in crate::meta) const WORDS: [(&'static str, Self); 4] = [
+        ("summary", Self::Entry(DetailLevel::Summary)),
+        ("schema", Self::Entry(DetailLevel::Schema)),
+        ("full", Self::Entry(DetailLevel::Full)),
+        ("types", Self::Types),
+    ];
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, detail)| *detail == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl Default for DiscoverDetail {
+    fn default() -> Self {
+        Self::Entry(DetailLevel::default())
+    }
+}

@@ -12,5 +12,5 @@ mod page_arguments;
 
 pub use error::ArgumentError;
 pub(super) use field_reader::{FieldReader, unwrapped};
-pub use keyword_arguments::DetailLevel;
+pub use keyword_arguments::{DetailLevel, DiscoverDetail};
 pub use page_arguments::PageArguments;

@@ -25,6 +25,7 @@ use crate::{
         summary::{cut, description, summary},
         warnings,
     },
+    typegen,
 };
 
 /// A tool's definition and its id.
@@ -99,9 +100,7 @@ impl<'a> DescribedTool<'a> {
 
     /// Returns its entry for `mcp_discover`, JSON text of an object, with this much `detail`.
     pub fn discovered(&self, detail: DetailLevel) -> String {
-        let mut entry = ObjectMembers::default();
-        entry.set("tool", quoted(&self.id.tool));
-        entry.set("server", quoted(&self.id.server));
+        let mut entry = self.named();
         match detail {
             DetailLevel::Summary => entry.set("description", quoted(&self.summary())),
             DetailLevel::Schema => {
@@ -115,6 +114,35 @@ impl<'a> DescribedTool<'a> {
             }
         }
         entry.to_string()
+    }
+
+    /// Returns its entry for `mcp_discover` beside its types, which have the description.
+    pub fn discovered_beside_types(&self) -> String {
+        let mut entry = self.named();
+        self.add_warnings(&mut entry);
+        entry.to_string()
+    }
+
+    fn named(&self) -> ObjectMembers<'_> {
+        let mut entry = ObjectMembers::default();
+        entry.set("tool", quoted(&self.id.tool));
+        entry.set("server", quoted(&self.id.server));
+        entry
+    }
+
+    /// Returns the tool with its schemas, for the declaration of its types. Schemas that are no JSON
+    /// of this program's range count as missing.
+    pub fn typed(&self) -> typegen::Tool {
+        let schema = |name: &str| {
+            self.members.get(name).and_then(|schema| serde_json::from_str(schema).ok())
+        };
+        typegen::Tool {
+            server: self.id.server.clone(),
+            name: self.id.tool.clone(),
+            description: Some(self.summary()),
+            input: schema("inputSchema"),
+            output: schema("outputSchema"),
+        }
     }
 
     /// Returns its entry for `search_tools` and `list_tools`, JSON text of an object.

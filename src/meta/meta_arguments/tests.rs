@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::config::ToolSet;
+use crate::{config::ToolSet, meta::arguments::DiscoverDetail};
 
 fn read(tool: MetaTool, arguments: &serde_json::Value) -> Result<MetaArguments, ArgumentError> {
     MetaArguments::read(tool, Some(&arguments.to_string()))
@@ -74,7 +74,7 @@ fn an_omitted_argument_has_its_default() {
             query: None,
             server: None,
             tool: None,
-            detail: DetailLevel::Summary,
+            detail: DiscoverDetail::default(),
             page: PageArguments { limit: 20, cursor: None },
         }
     );
@@ -191,8 +191,8 @@ fn an_error_names_the_field_and_the_remedy() {
     ");
     insta::assert_snapshot!(told(MetaTool::Discover, r#"{"detail":"all"}"#), @r"
     INVALID_ARGUMENTS
-    argument `detail` of `mcp_discover` is invalid: it must be one of summary, schema, full
-    Pass this as `detail`: summary: the description. schema: also the inputSchema. full: the whole definition.
+    argument `detail` of `mcp_discover` is invalid: it must be one of summary, schema, full, types
+    Pass this as `detail`: summary: the description. schema: also the inputSchema. full: the whole definition. types: TypeScript for scripts.
     ");
     insta::assert_snapshot!(told(MetaTool::RunChain, r#"{"steps":[{"tool_id":"a/b"},{"tool":"a/c"}]}"#), @r"
     INVALID_ARGUMENTS

@@ -133,6 +133,77 @@ async fn discover_lists_the_tools_of_a_server_in_the_requested_detail() {
 }
 
 #[tokio::test]
+async fn discover_declares_the_types_of_the_tools_on_each_page() {
+    let fakes = Fakes::new();
+    let config = "[tools]\nresult_bytes_max = 1500\n".to_owned()
+        + &fakes.server("fake", &["--rich"])
+        + &fakes.server("other-one", &["--named", "odd.name"]);
+    let daemon = Daemon::with(config).ready();
+    let meta = meta(&daemon).await;
+
+    let one = json!({ "server": "fake", "tool": "rows", "detail": "types" });
+    let one = meta.value("mcp_discover", one).await;
+    let entry = json!({ "tool": "rows", "server": "fake" });
+    assert_eq!(one["tools"], json!([entry]), "the description is in the types: {one}");
+    let types = one["types"].as_str().expect("a text");
+    let (tools, helpers) = types.split_once("declare const console").expect("helpers");
+    insta::assert_snapshot!(tools, @r#"
+    declare const servers: {
+      fake: {
+        /** Reads rows of a table of the inventory. Each has a name and a size. */
+        rows(args: {
+          filter?: { name?: string };
+          /** How many rows. (minimum 1, maximum 10000, default 3) */ n?: number;
+          /** Is returned as it is. */ previous?: unknown;
+          /** Which table. */ table: "parts" | "people";
+          /** How many bytes more each row has. (minimum 0, default 0) */ width?: number;
+        }): Promise<RowsOutput>;
+      };
+    };
+    type RowsOutput = { rows: { [key: string]: any }[]; total: number };
+    "#);
+    assert!(helpers.contains("declare function sleep(ms: number): Promise<void>;"), "{helpers}");
+
+    // Each page declares its own tools, and all pages declare all tools.
+    let mut arguments = json!({ "server": "fake", "detail": "types", "limit": 100 });
+    let (mut declared, mut n_pages) = (Vec::new(), 0);
+    loop {
+        let page = meta.value("mcp_discover", arguments.clone()).await;
+        let types = page["types"].as_str().expect("a text");
+        let names = each(&page, "tools", "tool");
+        let methods = types.lines().filter_map(|line| {
+            let name = line.strip_prefix("    ")?.split_once("(args")?.0;
+            (!name.starts_with(' ')).then(|| name.trim_matches('"').to_owned())
+        });
+        assert_eq!(methods.collect::<Vec<_>>(), names, "{types}");
+        assert!(types.len() < 1500 + 800, "{} bytes", types.len());
+        declared.extend(names);
+        n_pages += 1;
+        match page.get("nextCursor") {
+            Some(next) => arguments["cursor"] = next.clone(),
+            None => break,
+        }
+    }
+    assert_eq!(declared, tools_of(&daemon, "fake").await);
+    assert!(n_pages > 1);
+
+    let question = json!({ "query": "odd.name", "detail": "types", "limit": 1 });
+    let found = meta.value("mcp_discover", question).await;
+    assert!(found["tools"][0]["score"].is_number(), "{found}");
+    let types = found["types"].as_str().expect("a text");
+    assert!(
+        types.contains("  \"other-one\": {\n") && types.contains("\"odd.name\"(args"),
+        "{types}"
+    );
+    let none = json!({ "query": "zebra xylophone", "detail": "types" });
+    let none = meta.value("mcp_discover", none).await;
+    assert!(none.get("types").is_none(), "{none}");
+    // Only tools have types.
+    let servers = meta.value("mcp_discover", json!({ "detail": "types" })).await;
+    assert!(servers["servers"].is_array() && servers.get("types").is_none(), "{servers}");
+}
+
+#[tokio::test]
 async fn a_tool_is_found_by_its_purpose_with_a_score_and_a_confidence() {
     let fakes = Fakes::new();
     let config = fakes.server("plain", &[]) + &fakes.server("stock", &["--rich"]);
