@@ -74,15 +74,15 @@ pub(super) fn probe_killing_filter() -> io::Result<()> {
     checked(status).map(drop)
 }
 
-/// Limits the allocator of the C library to the heap that it has.
+/// Has the allocator of the C library keep freed memory in its heaps.
 ///
-/// When that heap is exhausted, glibc would make another one, and read a file of `/proc` before it
-/// shrinks that. A process without files would be killed for it.
-pub(super) fn use_one_heap() {
+/// A process that has ever had two threads has several heaps. Before glibc shrinks one of the
+/// others, it reads a file of `/proc`, and a process without files would be killed for it.
+pub(super) fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt takes numbers, and there is one thread.
     unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 1);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
     }
 }
 

@@ -120,7 +120,7 @@ pub fn confine(restrictions: &Restrictions) -> Result<ConfinementReport, Confine
         system_call_rules::compile(&restrictions.system_calls, isolation_support::architecture()?)
             .map_err(ConfineError::InvalidRules)?;
     check_threads()?;
-    kernel_calls::use_one_heap();
+    kernel_calls::keep_freed_memory();
     open_descriptors::close_inherited().map_err(ConfineError::OpenDescriptors)?;
     // Landlock needs one descriptor for a moment.
     let (descriptors, others): (Vec<_>, Vec<_>) =

@@ -146,28 +146,23 @@ fn enter(restrictions: &Restrictions) {
 /// Does everything that a script's process needs: memory in all sizes until there is none, time,
 /// randomness, and descriptor 0 until its end.
 fn serve() {
+    // glibc uses a second heap in a process that has ever had two threads.
+    thread::spawn(|| {}).join().expect("it ends");
+    while std::fs::read_dir("/proc/self/task").expect("readable").count() > 1 {
+        thread::yield_now();
+    }
     enter(&script_policy());
     let mut seed = [0; 8];
     getrandom::fill(&mut seed).expect("random bytes");
     let now = Instant::now();
-    for n_rounds in 0..3 {
-        let mut blocks: Vec<Vec<u8>> = Vec::new();
-        let mut size = 1_usize << 10;
-        // Small blocks come from the heap, and large ones are mapped.
-        while size >= 1 << 10 {
-            let mut block = Vec::new();
-            if block.try_reserve_exact(size).is_ok() {
-                block.resize(size / 2, seed[0]);
-                blocks.push(block);
-                size = (size * 3 / 2).min(3 << 20);
-            } else {
-                size /= 2;
-            }
-        }
-        for block in &mut blocks {
-            block.shrink_to_fit();
-        }
-        assert!(blocks.len() > 20 + n_rounds, "memory returns");
+    // The second heap is used when the first one has no memory for a block.
+    assert!(Vec::<u8>::new().try_reserve_exact(255 << 20).is_err(), "a limit on memory");
+    for size in [100, 1 << 10, 100 << 10] {
+        let blocks: Vec<Vec<u8>> = (0..(40 << 20) / size).map(|_| vec![seed[0]; size]).collect();
+        drop(blocks);
+    }
+    for _ in 0..3 {
+        exhaust_memory(seed[0]);
     }
     assert!(Instant::now() >= now, "the clock runs");
     say("allocated");
@@ -179,6 +174,27 @@ fn serve() {
         }
         say(&String::from_utf8_lossy(&buffer[..n_bytes]));
     }
+}
+
+/// Allocates small and large blocks until there is no memory, and frees them.
+fn exhaust_memory(byte: u8) {
+    let mut blocks: Vec<Vec<u8>> = Vec::new();
+    let mut size = 1_usize << 10;
+    // Small blocks come from the heap, and large ones are mapped.
+    while size >= 1 << 10 {
+        let mut block = Vec::new();
+        if block.try_reserve_exact(size).is_ok() {
+            block.resize(size / 2, byte);
+            blocks.push(block);
+            size = (size * 3 / 2).min(3 << 20);
+        } else {
+            size /= 2;
+        }
+    }
+    for block in &mut blocks {
+        block.shrink_to_fit();
+    }
+    assert!(blocks.len() > 20, "memory returns");
 }
 
 /// Prints the support for isolation of a process whose filter refuses one call.
