@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _},
     os::unix::{
         fs::{PermissionsExt as _, chown, symlink},
         net::UnixStream,
@@ -71,7 +71,10 @@ impl ConfinedProbe {
             let readable = fs::Permissions::from_mode(0o755);
             fs::set_permissions(directory.path(), readable).expect("it is ours");
             let copy = directory.path().join("confined_probe");
-            fs::copy(&program, &copy).expect("copied");
+            // A copy by this process would be open for writing in processes that other tests start
+            // meanwhile, and such a program cannot be executed.
+            let copied = Command::new("cp").args([&program, &copy]).status().expect("it starts");
+            assert!(copied.success(), "{copied}");
             program = copy;
             for path in [things.clone(), things.join("file")] {
                 chown(path, Some(OTHER_USER), Some(OTHER_USER)).expect("this is root");
@@ -108,6 +111,7 @@ impl ConfinedProbe {
     /// Starts the program with a socket as descriptor 0 and a file for its other output.
     pub(crate) fn start(&self, arguments: &[&str]) -> ProbeProcess {
         let (ours, theirs) = UnixStream::pair().expect("a socket");
+        ours.set_read_timeout(Some(super::DEADLINE)).expect("a socket has timeouts");
         let output = tempfile::tempfile().expect("a file");
         let mut command = self.command(arguments);
         command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
@@ -139,7 +143,7 @@ fn described(directory: &Path) -> Vec<String> {
         let path = entry.path();
         let metadata = fs::symlink_metadata(&path).expect("it exists");
         // A call without confinement may have made the file unreadable.
-        let content = fs::read(&path).ok();
+        let content = metadata.is_file().then(|| fs::read(&path).ok());
         let (mode, modified) =
             (metadata.permissions().mode(), metadata.modified().expect("a time"));
         format!("{:?} {mode:o} {modified:?} {content:?}", entry.file_name())
@@ -195,18 +199,25 @@ impl ProbeProcess {
     pub(crate) fn kill(mut self) -> String {
         self.child.kill().expect("it runs");
         self.child.wait().expect("a child");
-        let mut rest = Vec::new();
-        // A process that ends with unread input resets the connection.
-        let _read = self.socket.read_to_end(&mut rest);
-        String::from_utf8_lossy(&rest).into_owned()
+        self.rest()
     }
 
     /// Ends the input of the process, and returns its outcome.
     pub(crate) fn finish(mut self) -> ProbeOutcome {
         self.socket.get_mut().shutdown(std::net::Shutdown::Write).expect("connected");
-        let mut text = Vec::new();
-        let _read = self.socket.read_to_end(&mut text);
+        let text = self.rest();
         let status = self.child.wait().expect("a child");
-        ProbeOutcome { status, text: String::from_utf8_lossy(&text).into_owned() }
+        ProbeOutcome { status, text }
+    }
+
+    /// Reads until no process has the socket.
+    fn rest(&mut self) -> String {
+        let mut rest = Vec::new();
+        match self.socket.read_to_end(&mut rest) {
+            Ok(_) => {}
+            // A process that ends with unread input resets the connection.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
+        }
+        String::from_utf8_lossy(&rest).into_owned()
     }
 }
