@@ -11,6 +11,7 @@
 //! $ cargo bench --bench gateway -- build             # the README's first build, crate by crate
 //! $ cargo bench --bench gateway -- memory            # resident memory before and after loads
 //! $ cargo bench --bench gateway -- remote            # an https upstream, next to nginx
+//! $ cargo bench --bench gateway -- scripts           # scripts: their process, calls, repetition
 //! $ cargo bench --bench gateway -- focus gateway     # load for a profiler
 //! ```
 //!
@@ -42,6 +43,7 @@ mod proxy;
 mod remote;
 mod report;
 mod rig;
+mod scripts;
 mod session;
 mod soak;
 mod upstream;
@@ -68,6 +70,7 @@ enum Part {
     Build(build::Args),
     Memory(memory::Args),
     Remote(remote::Args),
+    Scripts(scripts::Args),
     Focus(focus::Args),
     Upstream(upstream::Args),
     Proxy(proxy::Args),
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         Some(Part::Build(args)) => build::run(&args),
         Some(Part::Memory(args)) => runtime.block_on(memory::run(args)),
         Some(Part::Remote(args)) => runtime.block_on(remote::run(args)),
+        Some(Part::Scripts(args)) => runtime.block_on(scripts::run(args)),
         Some(Part::Focus(args)) => runtime.block_on(focus::run(args)),
         Some(Part::Upstream(args)) => runtime.block_on(upstream::run(args)),
         Some(Part::Proxy(args)) => runtime.block_on(proxy::run(args)),
