@@ -1,5 +1,7 @@
 //! The parameters of a method, read one by one, so that an error names the wrong one.
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -112,6 +114,18 @@ impl<'a> ControlParams<'a> {
     /// [`RpcError`] if it is neither true nor false.
     pub(super) fn flag(&self, name: &str) -> Result<bool, Box<RpcError>> {
         Ok(self.optional(name)?.unwrap_or(false))
+    }
+
+    /// Returns the parameter `timeout`, in milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`RpcError`] if it is not a number of at least 1.
+    pub(super) fn timeout(&self) -> Result<Option<Duration>, Box<RpcError>> {
+        match self.optional::<u64>("timeout")? {
+            Some(0) => Err(self.invalid("timeout", "at least 1 ms")),
+            timeout => Ok(timeout.map(Duration::from_millis)),
+        }
     }
 
     /// Returns the parameter `name` as the JSON text of an object.

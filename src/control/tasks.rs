@@ -1,6 +1,6 @@
 //! The methods `tools/call-async` and `tasks/…`: calls that continue without their callers.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tokio::time;
@@ -24,11 +24,8 @@ use crate::{
 /// Answers `tools/call-async`.
 pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
     let wanted = tools::requested_tool(&request.params)?;
-    let timeout = match request.params.optional::<u64>("timeout")? {
-        Some(0) => return Err(request.params.invalid("timeout", "at least 1 ms")),
-        Some(ms) => Duration::from_millis(ms).min(defaults::TASK_TIMEOUT_MAX),
-        None => defaults::TASK_TIMEOUT,
-    };
+    let timeout = request.params.timeout()?.unwrap_or(defaults::TASK_TIMEOUT);
+    let timeout = timeout.min(defaults::TASK_TIMEOUT_MAX);
     let call = operator::OperatorCall {
         tool: &wanted,
         args: request.params.object("arguments")?.unwrap_or("{}"),

@@ -1,6 +1,6 @@
 //! The methods `tools/…`, except `tools/call-async`.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -152,10 +152,6 @@ fn described(tool: &ResolvedTool, path: Option<&str>, depth: Option<usize>) -> M
 /// Answers `tools/call`.
 pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
     let wanted = requested_tool(&request.params)?;
-    let timeout = match request.params.optional::<u64>("timeout")? {
-        Some(0) => return Err(request.params.invalid("timeout", "at least 1 ms")),
-        timeout => timeout.map(Duration::from_millis),
-    };
     let paths: Vec<String> = request.params.optional("fields")?.unwrap_or_default();
     let fields = FieldSelection::parse(paths.iter().map(String::as_str)).map_err(|error| {
         request.params.invalid("fields", &format!("a list of paths such as `rows[].name`: {error}"))
@@ -163,7 +159,7 @@ pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
     let call = operator::OperatorCall {
         tool: &wanted,
         args: request.params.object("arguments")?.unwrap_or("{}"),
-        timeout,
+        timeout: request.params.timeout()?,
         meta: request.params.meta()?,
         holder: request.holder(),
     };
