@@ -216,7 +216,8 @@ impl<'js> World<'js> {
         limits.set("pendingMax", start.limits.pending_max)?;
         limits.set("sleepMaxMs", start.limits.sleep_max_ms as f64)?;
         let prelude: Function<'js> = evaluate(ctx, PRELUDE, include_str!("prelude.js"))?;
-        let world: Object<'js> = prelude.call((host, limits, start.now_ms as f64))?;
+        let world: Object<'js> =
+            prelude.call((host, limits, start.now_ms as f64, start.args.clone()))?;
         Ok(Self { settle: world.get("settle")?, describe: world.get("describe")?, n_begun })
     }
 

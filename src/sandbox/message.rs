@@ -28,6 +28,9 @@ pub enum HostMessage {
 pub struct ScriptStart {
     /// The body of an async function, in JavaScript or TypeScript.
     pub code: String,
+    /// The constant `args` of the script; `None` if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Vec<String>>,
     /// The seed of `Math.random`.
     pub seed: u64,
     /// The time at the start, in milliseconds since 1970.

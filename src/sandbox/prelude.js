@@ -2,7 +2,7 @@
 //
 // Evaluated once, before the script. The functions of `host` and the names below are out of the
 // script's reach. A script that changes the prototypes of the language harms only itself.
-(function (host, limits, startMs) {
+(function (host, limits, startMs, args) {
   'use strict';
   const { freeze, defineProperty, getOwnPropertyNames, getOwnPropertyDescriptor, create } = Object;
   const { ownKeys, construct } = Reflect;
@@ -141,6 +141,7 @@
     servers,
     sleep,
   };
+  if (args !== undefined) own.args = freeze(args);
   for (const name of ownKeys(own)) {
     defineProperty(globalThis, name, { value: own[name], configurable: true, writable: true, enumerable: false });
   }

@@ -93,15 +93,17 @@ pub struct ScriptContext {
 }
 
 impl ScriptTask {
-    /// Returns a new script. `request` is the digest of the client's request.
+    /// Returns a new script, which sees `args` if there are any. `request` is the digest of the
+    /// client's request.
     pub fn new(
         code: String,
+        args: Option<Vec<String>>,
         limits: ScriptLimits,
         request: String,
         context: ScriptContext,
     ) -> Self {
         let (seed, now_ms) = (fastrand::u64(..), time_format::now_ms());
-        let start = ScriptStart { code, seed, now_ms, limits: limits.of_sandbox() };
+        let start = ScriptStart { code, args, seed, now_ms, limits: limits.of_sandbox() };
         let head = RecordHead { start, limits, request };
         Self::with(ScriptState::new(head), None, Duration::ZERO, context)
     }

@@ -141,7 +141,11 @@ impl Rig {
     }
 
     fn task(&self, code: &str, limits: ScriptLimits) -> ScriptTask {
-        ScriptTask::new(code.to_owned(), limits, REQUEST.to_owned(), self.context())
+        self.task_with(code, None, limits)
+    }
+
+    fn task_with(&self, code: &str, args: Option<Vec<String>>, limits: ScriptLimits) -> ScriptTask {
+        ScriptTask::new(code.to_owned(), args, limits, REQUEST.to_owned(), self.context())
     }
 
     async fn run_within(&self, code: &str, limits: ScriptLimits) -> ScriptOutcome {
@@ -179,6 +183,18 @@ async fn a_script_returns_its_value_and_what_it_prints() {
     let outcome = Rig::new().run(code).await;
     assert_eq!(returned(&outcome), 3);
     assert_eq!((outcome.output.as_str(), outcome.n_calls), ("n [1]\n", 1));
+}
+
+#[tokio::test]
+async fn only_a_script_with_arguments_sees_them_and_its_own_names_come_first() {
+    let rig = Rig::new();
+    let args = || Some(vec!["a\"\u{2028}ä".to_owned(), String::new()]);
+    let code = "try { args.push(1) } catch (e) { return [e.name, args] }";
+    let outcome = finish(rig.task_with(code, args(), limits())).await;
+    assert_eq!(returned(&outcome), json!(["TypeError", ["a\"\u{2028}ä", ""]]));
+    let own = finish(rig.task_with("const args = 7; return args", args(), limits())).await;
+    assert_eq!(returned(&own), 7);
+    assert_eq!(returned(&rig.run("return typeof args").await), "undefined");
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ pub(super) async fn execute(
         }
         None => {
             let limits = arguments.limits(&config.execute);
-            ScriptTask::new(arguments.code, limits, digest, context)
+            ScriptTask::new(arguments.code, None, limits, digest, context)
         }
     };
     let (reply, results) = (call.reply.clone(), Arc::clone(&services.results));
