@@ -262,6 +262,29 @@ async fn a_script_ends_at_its_time_limit_with_what_it_has_printed() {
     assert_eq!(outcome.output, "a\n");
 }
 
+#[tokio::test]
+async fn all_events_of_a_script_precede_its_answer() {
+    let rig = Rig::new();
+    let context = ScriptContext { token: Some("7".to_owned()), ..rig.context() };
+    let code = "await servers.a.count({}); for (let n = 2; n < 9; n++) progress(n); return 0";
+    let task = ScriptTask::new(code.to_owned(), None, limits(), REQUEST.to_owned(), context);
+    let mut exchange = ScriptExchange::new(task, async |outcome| outcome);
+    let mut reported = Vec::new();
+    let outcome = loop {
+        match exchange.next().await {
+            ScriptStep::Event(ScriptEvent::Progress(notice)) => {
+                let params: Value =
+                    serde_json::from_str(notice.params().expect("parameters")).expect("JSON");
+                reported.push(params["progress"].as_f64().expect("a number"));
+            }
+            ScriptStep::Event(event) => panic!("{event:?}"),
+            ScriptStep::Answer(outcome) => break outcome,
+        }
+    };
+    assert_eq!(returned(&outcome), 0);
+    assert_eq!(reported, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+}
+
 const ASKING: &str =
     "const [a, who, t] = [await servers.a.count({ n: 1 }), await servers.a.ask({}), Date.now()];
     console.log('twice?'); const r = Math.random(); const b = await servers.a.count({ r, t });
