@@ -6,23 +6,15 @@ use std::{
 };
 
 use serde_json::{Value, json, value::RawValue};
-use tokio::{
-    signal::unix::Signal,
-    time::{Instant, sleep_until},
-};
 
 use super::{
-    CANCELLED, FAILED, Failed, UNAVAILABLE, USAGE, arguments, listen_for_ctrl_c, output,
-    service_target, service_target::OutputArgs,
+    FAILED, Failed, USAGE, arguments, interruptible_request, output, quantity, service_target,
+    service_target::OutputArgs,
 };
-use crate::{
-    config::defaults,
-    control::socket_client::{ControlConnection, ServiceError, ServiceMessage},
-};
+use crate::{config::defaults, control::socket_client::ControlConnection};
 
 mod argument_keys;
 mod command_words;
-mod progress;
 pub(super) mod result;
 pub(super) mod schema;
 #[cfg(test)]
@@ -30,7 +22,6 @@ mod tests;
 pub(super) mod value;
 
 use command_words::ArgumentSource;
-use progress::ProgressLine;
 
 /// Call a tool
 ///
@@ -66,7 +57,7 @@ struct Options {
     #[arg(long, value_name = "PATHS", value_delimiter = ',')]
     fields: Vec<String>,
     /// The time limit of the call: 500ms, 5s, 2m; a plain number is milliseconds
-    #[arg(long = "timeout", value_name = "TIME", value_parser = command_words::milliseconds)]
+    #[arg(long = "timeout", value_name = "TIME", value_parser = quantity::milliseconds)]
     timeout_ms: Option<u64>,
     /// Let the service wait for the result: prints a task ID for `metamcp task`
     #[arg(long = "async")]
@@ -158,9 +149,8 @@ async fn call(
         }
     };
     params.push('}');
-    let interrupted = listen_for_ctrl_c()?;
-    let request = service.send(method, &params).await.map_err(service_target::failed)?;
-    let result = answer(&mut service, request, interrupted).await?;
+    let answer = interruptible_request::send(&mut service, method, &params).await?;
+    let result = answer.map_err(|refusal| service_target::refused(&refusal))?;
     match method {
         "tools/validate" => verdict(&result, &options.common),
         "tools/call-async" => options.common.print(&result, |task| {
@@ -173,50 +163,6 @@ async fn call(
                 false => result::print(&result::parts(&value)),
             }
             if value["isError"] == true { Err(Failed::printed(FAILED)) } else { Ok(()) }
-        }
-    }
-}
-
-/// Waits for the answer to a request. Ctrl-c cancels the request; an answer that still arrives is
-/// returned.
-async fn answer(
-    service: &mut ControlConnection,
-    request: u64,
-    mut interrupted: Signal,
-) -> Result<Box<RawValue>, Failed> {
-    let cancelled = || Failed::new(CANCELLED, "cancelled");
-    let mut bar = ProgressLine::new();
-    let mut is_cancelled = false;
-    let mut deadline = Instant::now() + defaults::CONTROL_CALL_TIMEOUT;
-    loop {
-        tokio::select! {
-            message = service.next() => match message {
-                // A cancelled request has no answer: the service closes the connection.
-                Err(_) if is_cancelled => return Err(cancelled()),
-                Err(error) => return Err(service_target::failed(error)),
-                Ok(ServiceMessage::Answer(number, answer)) if number == request => {
-                    bar.clear();
-                    return match answer {
-                        Err(_) if is_cancelled => Err(cancelled()),
-                        answer => answer.map_err(|refusal: Box<ServiceError>| service_target::refused(&refusal)),
-                    };
-                }
-                Ok(ServiceMessage::Notification(method, params)) if method == "notifications/progress" => {
-                    bar.draw(&params);
-                }
-                Ok(ServiceMessage::Answer(..) | ServiceMessage::Notification(..)) => {}
-            },
-            _ = interrupted.recv(), if !is_cancelled => {
-                is_cancelled = true;
-                bar.clear();
-                service.cancel(request).await.map_err(service_target::failed)?;
-                service.finish().await.map_err(service_target::failed)?;
-                deadline = Instant::now() + defaults::CANCEL_TIMEOUT;
-            }
-            () = sleep_until(deadline) => return Err(match is_cancelled {
-                true => cancelled(),
-                false => Failed::new(UNAVAILABLE, "the service did not answer within a day"),
-            }),
         }
     }
 }

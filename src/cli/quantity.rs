@@ -1,4 +1,6 @@
-//! Counts and sizes in readable form.
+//! Counts, sizes and times in readable form.
+
+use crate::config::duration;
 
 /// Returns a number with its noun: `1 tool`, `2 tools`.
 pub(super) fn count(n: usize, noun: &str) -> String {
@@ -24,6 +26,23 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
+/// Parses a duration with a unit, or a number of milliseconds.
+///
+/// # Errors
+///
+/// A sentence that describes the expected form.
+pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
+    if let Ok(number) = text.parse::<u64>() {
+        return if number == 0 {
+            Err("the time must be longer than 0".to_owned())
+        } else {
+            Ok(number)
+        };
+    }
+    let duration = duration::parse(text)?;
+    Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +63,12 @@ mod tests {
                 "16777216 TiB"
             ]
         );
+    }
+
+    #[test]
+    fn a_time_has_a_unit_or_is_in_milliseconds() {
+        assert_eq!(milliseconds("5s"), Ok(5000));
+        assert_eq!(milliseconds("250"), Ok(250));
+        assert!(milliseconds("0").is_err() && milliseconds("x").is_err());
     }
 }

@@ -8,7 +8,7 @@ use super::{
     Options,
     argument_keys::{ParsedArguments, is_key, missing_value},
 };
-use crate::{cli::Failed, config::duration};
+use crate::cli::{Failed, quantity::milliseconds};
 
 /// The source of the arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,21 +145,4 @@ fn positional(word: &str) -> Result<ArgumentSource, Failed> {
 fn conflicting_sources() -> Failed {
     let hint = "Give one JSON object, a file, or `--key value` for each argument.";
     Failed::usage("the arguments are given in two ways", hint)
-}
-
-/// Parses a duration with a unit, or a number of milliseconds.
-///
-/// # Errors
-///
-/// A sentence that describes the expected form.
-pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
-    if let Ok(number) = text.parse::<u64>() {
-        return if number == 0 {
-            Err("the time must be longer than 0".to_owned())
-        } else {
-            Ok(number)
-        };
-    }
-    let duration = duration::parse(text)?;
-    Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::{
     Options,
-    command_words::{ArgumentSource, milliseconds, needs_schema, read},
+    command_words::{ArgumentSource, needs_schema, read},
 };
 
 fn schema() -> Value {
@@ -195,13 +195,6 @@ fn arguments_are_read_from_the_source_that_the_words_name() {
     let mut options = Options::default();
     assert_eq!(read(&words(&["{}", "--help"]), &Value::Null, &mut options), Ok(None));
     assert_eq!(read(&words(&["-h"]), &schema(), &mut options), Ok(None));
-}
-
-#[test]
-fn a_time_has_a_unit_or_is_in_milliseconds() {
-    assert_eq!(milliseconds("5s"), Ok(5000));
-    assert_eq!(milliseconds("250"), Ok(250));
-    assert!(milliseconds("0").is_err() && milliseconds("x").is_err());
 }
 
 #[test]

@@ -1,17 +1,17 @@
-//! The progress of a call, redrawn on one line of the terminal.
+//! The progress of a request, redrawn on one line of the terminal.
 
 use std::io::{IsTerminal as _, stderr};
 
 use serde::Deserialize;
 
-use crate::cli::{
+use super::{
     output,
     terminal::{self, cut, escape, width},
 };
 
-/// The progress that a tool reports.
+/// The progress that a tool or a script reports.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct ProgressDisplay {
+struct ProgressDisplay {
     progress: f64,
     total: Option<f64>,
     message: Option<String>,
