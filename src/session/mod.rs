@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use crate::{
     capacity_holder::{AccountMember, Holder},
     era::ClientEra,
-    pool::ClientDemand,
+    pool::{ClientDemand, OneShotClient},
     protocol::{
         Era, LoggingLevel, Message, client_meta::ClientMeta, jsonrpc::MessagePart,
         list_page::ListKind, mcp_apps, payloads::method, task,
@@ -155,6 +155,12 @@ impl Session {
         Arc::new(Self::new(SessionKind::Anonymous, scope, holder))
     }
 
+    /// Returns the session of a client without capabilities that makes several requests and then
+    /// ends. They count for `holder`. The connections of the client end with the session.
+    pub fn one_shot(scope: ServerScope, client: OneShotClient, holder: Holder) -> Arc<Self> {
+        Arc::new(Self::new(SessionKind::OneShot(client), scope, holder))
+    }
+
     /// Returns the session of one modern-era request, which counts for `holder`. Nothing is
     /// remembered.
     pub fn of_request(scope: ServerScope, client_meta: ClientMeta, holder: Holder) -> Arc<Self> {
@@ -188,7 +194,7 @@ impl Session {
                 capabilities: Arc::clone(&owner.capabilities),
                 level: self.memory().level,
             },
-            SessionKind::Anonymous | SessionKind::Ephemeral => {
+            SessionKind::Anonymous | SessionKind::OneShot(_) | SessionKind::Ephemeral => {
                 ClientEra::Legacy { capabilities: "{}".into(), level: None }
             }
         }

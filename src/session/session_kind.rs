@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::{EphemeralSession, Session};
 use crate::{
     connection::SessionOwner,
+    pool::OneShotClient,
     protocol::{client_meta::ClientMeta, version},
 };
 
@@ -28,6 +29,9 @@ pub(super) enum SessionKind {
         /// The session that keeps server messages for this request coming.
         ephemeral: OnceLock<EphemeralSession>,
     },
+    /// The session of a client that makes several requests and then ends. At a server with a
+    /// connection per client, they share one.
+    OneShot(OneShotClient),
     /// An internal session that lasts as long as one modern-era request. No client knows its id.
     Ephemeral,
 }
@@ -44,14 +48,17 @@ impl Session {
         match &self.kind {
             SessionKind::Known { version, .. } => *version,
             SessionKind::Request { .. } => Some(version::MODERN),
-            SessionKind::Anonymous | SessionKind::Ephemeral => None,
+            SessionKind::Anonymous | SessionKind::OneShot(_) | SessionKind::Ephemeral => None,
         }
     }
 
     /// Returns the client as the owner of connections, if metamcp recognises it.
     pub fn owner(&self) -> Option<&SessionOwner> {
-        let SessionKind::Known { owner, .. } = &self.kind else { return None };
-        Some(owner)
+        match &self.kind {
+            SessionKind::Known { owner, .. } => Some(owner),
+            SessionKind::OneShot(client) => Some(client.owner()),
+            SessionKind::Anonymous | SessionKind::Request { .. } | SessionKind::Ephemeral => None,
+        }
     }
 
     /// Returns the client metadata of a modern-era request.
@@ -66,7 +73,7 @@ impl Session {
         match &self.kind {
             SessionKind::Known { owner, .. } => Some(&owner.capabilities),
             SessionKind::Request { client_meta, .. } => Some(&client_meta.capabilities),
-            SessionKind::Anonymous | SessionKind::Ephemeral => None,
+            SessionKind::Anonymous | SessionKind::OneShot(_) | SessionKind::Ephemeral => None,
         }
     }
 
