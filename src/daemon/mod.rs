@@ -167,10 +167,11 @@ impl Daemon {
             Arc::clone(&provisioner),
             ScriptServices::new(ScriptRecords::in_directory(state.as_deref())),
         );
+        let (scripts, services) = (meta.operator_scripts(), Arc::clone(&forwarder));
+        let views = Arc::new(Views::new(services, Arc::clone(&catalog), meta));
         let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
-        let views = Arc::new(Views::new(services, lists, meta));
-        let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
-        let operators = Arc::new(OperatorView::new(services, lists, directory, checker));
+        let operators = OperatorView::new(services, lists, directory, checker, scripts);
+        let operators = Arc::new(operators);
         let upkeep = CatalogUpkeep::new(Arc::clone(&catalog), Arc::clone(&forwarder));
         let files = TaskFiles::in_directory(state.as_deref());
         let tasks = TaskDriver::new(Arc::clone(&operators), files);

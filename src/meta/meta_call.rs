@@ -49,16 +49,6 @@ impl MetaCall<'_> {
         self.request.part(MessagePart::ProgressToken)
     }
 
-    /// Returns the request without the members that concern the call of the meta-tool itself: the
-    /// progress token and the input responses.
-    pub(super) fn inner_request(&self) -> Message {
-        self.request.with_params(|params| {
-            params.take("inputResponses");
-            params.take("requestState");
-            params.edit_object("_meta", |meta| drop(meta.take("progressToken")));
-        })
-    }
-
     /// Returns the requested tool of a server, as this client sees its tools. Cancel safe.
     ///
     /// # Errors
@@ -72,6 +62,16 @@ impl MetaCall<'_> {
         let list_owner = self.services.forwarder.list_owner(self.session);
         self.services.directory.resolve(list_owner, tool, limits).await
     }
+}
+
+/// Returns the request without the members that concern the call of the meta-tool itself: the
+/// progress token and the input responses.
+pub(super) fn inner_request(request: &Message) -> Message {
+    request.with_params(|params| {
+        params.take("inputResponses");
+        params.take("requestState");
+        params.edit_object("_meta", |meta| drop(meta.take("progressToken")));
+    })
 }
 
 /// The reason why a meta-tool rejects a call.

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::{
     call, chain,
     definitions::{self, MetaTool},
-    describe, discover, execute,
+    describe, discover,
+    execute::{self, OperatorScripts},
     kept_results::KeptResults,
     meta_arguments::MetaArguments,
     meta_call::{MetaCall, MetaRefusal, MetaServices},
@@ -58,6 +59,11 @@ impl MetaView {
         let services =
             MetaServices { forwarder, directory, checker, provisioner, scripts, results };
         Self { services: Arc::new(services) }
+    }
+
+    /// Returns the scripts of operators, which use the services of this view.
+    pub fn operator_scripts(&self) -> OperatorScripts {
+        OperatorScripts::new(Arc::clone(&self.services))
     }
 
     /// Returns the discovery result, for modern clients.

@@ -42,7 +42,7 @@ pub use cursor::{CursorError, CursorScope};
 pub use definitions::MetaTool;
 pub use describe::DescribedTool;
 pub use discover::DiscoverArguments;
-pub use execute::ExecuteArguments;
+pub use execute::{ExecuteArguments, OperatorScripts, RequestedScript, operator_exchange};
 pub use meta_arguments::MetaArguments;
 pub use meta_view::MetaView;
 pub use preview::ResultPreview;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::{
     sync::{mpsc, oneshot},
     time::Instant,
@@ -17,8 +17,8 @@ use crate::{
     config::{TransportConfig, defaults},
     connection::{CallEvent, ConnectionLimits, SideMessage},
     error_report::chain,
-    protocol::{Message, ObjectMembers, jsonrpc::MessagePart, payloads::method},
-    view::BackgroundCall,
+    protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
+    view::{BackgroundCall, operator},
 };
 
 /// The answer to a call that its server may have made a task.
@@ -104,7 +104,7 @@ impl TaskDriver {
                         return Some(CallAnswer::read(&answer, survives));
                     }
                     Ok(CallEvent::Message(SideMessage::Notification(notice))) => {
-                        if let Some(progress) = progress(&notice) {
+                        if let Some(progress) = operator::progress_of(&notice) {
                             self.record_event(id, TaskEvent::Progress(progress)).await;
                         }
                     }
@@ -196,15 +196,4 @@ fn with_progress_token(request: Message, id: &str) -> Message {
     }
     let token = Value::from(id).to_string();
     request.with_params(|params| params.set_in_object("_meta", "progressToken", &token))
-}
-
-/// Returns the progress of a call, if `notice` reports it.
-fn progress(notice: &Message) -> Option<Value> {
-    if notice.method() != Some(method::PROGRESS) {
-        return None;
-    }
-    let params: Map<String, Value> = serde_json::from_str(notice.params()?).ok()?;
-    let known = ["progress", "total", "message"].into_iter();
-    let found = known.filter_map(|name| Some((name.to_owned(), params.get(name)?.clone())));
-    Some(Value::Object(found.collect()))
 }

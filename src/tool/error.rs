@@ -329,7 +329,8 @@ impl ErrorObject {
         if let Some(cause) = &self.cause {
             return (**cause).clone();
         }
-        let is_format = self.details.get("reason").is_some_and(|reason| reason == "invalid_format");
+        let is_because = |word| self.details.get("reason").is_some_and(|reason| reason == word);
+        let is_format = is_because("invalid_format");
         let (code, name) = match self.code {
             ErrorCode::ToolNotFound => (INVALID_PARAMS, "TOOL_NOT_FOUND"),
             ErrorCode::NoBackends => (INVALID_PARAMS, "SERVER_NOT_FOUND"),
@@ -340,13 +341,16 @@ impl ErrorObject {
             ErrorCode::Timeout => (REQUEST_TIMEOUT, "TIMEOUT"),
             ErrorCode::ValidationOutput => (INTERNAL_ERROR, "INVALID_RESULT"),
             ErrorCode::LimitExceeded => (INVALID_PARAMS, "LIMIT_EXCEEDED"),
-            ErrorCode::ExecutionFailed
-            | ErrorCode::ChainStepFailed
-            | ErrorCode::ScriptFailed
-            | ErrorCode::SandboxFailed
-            | ErrorCode::ScriptDiverged
-            | ErrorCode::OutcomeUnknown
-            | ErrorCode::Internal => (INTERNAL_ERROR, "EXECUTION_FAILED"),
+            ErrorCode::ScriptFailed => (INTERNAL_ERROR, "SCRIPT_FAILED"),
+            ErrorCode::SandboxFailed => (INTERNAL_ERROR, "SANDBOX_FAILED"),
+            ErrorCode::ScriptDiverged => (INTERNAL_ERROR, "SCRIPT_DIVERGED"),
+            ErrorCode::OutcomeUnknown => (INTERNAL_ERROR, "OUTCOME_UNKNOWN"),
+            ErrorCode::ExecutionFailed if is_because("execution_unavailable") => {
+                (INTERNAL_ERROR, "EXECUTION_UNAVAILABLE")
+            }
+            ErrorCode::ExecutionFailed | ErrorCode::ChainStepFailed | ErrorCode::Internal => {
+                (INTERNAL_ERROR, "EXECUTION_FAILED")
+            }
         };
         RpcError::new(code, name, self.failure.clone())
             .suggest(self.remedy.clone())

@@ -17,7 +17,7 @@ pub use tool_chain::{
 use super::{
     call::responder::{call_failure, is_client_fault, is_for_client, is_question},
     call_outcome::ToolOutcome,
-    meta_call::{MetaCall, MetaRefusal},
+    meta_call::{MetaCall, MetaRefusal, inner_request},
     reply::MetaReply,
 };
 use crate::{
@@ -78,7 +78,7 @@ pub(in crate::meta) async fn run_chain(
         account: session.holder().account,
         warning: None,
         reply: reply.clone(),
-        request: call.inner_request(),
+        request: inner_request(call.request),
         token: call.token().map(str::to_owned),
         bytes_max: config.tools.result_bytes_max,
         notices: Vec::new(),

@@ -2,6 +2,8 @@
 
 mod execute_arguments;
 mod operations;
+mod operator_scripts;
+mod requested_script;
 mod script_answer;
 
 use std::sync::Arc;
@@ -10,7 +12,9 @@ use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
 
 pub use execute_arguments::ExecuteArguments;
 use operations::ScriptOperations;
-use script_answer::{limit_error, script_answer};
+pub use operator_scripts::{OperatorScripts, operator_exchange};
+pub use requested_script::RequestedScript;
+use script_answer::script_answer;
 
 use super::{
     cursor::CursorError,
@@ -38,37 +42,29 @@ pub(super) async fn execute(
     if let Some(cursor) = &arguments.cursor {
         return read_on(call, cursor);
     }
-    let code_max = config.execute.code_bytes_max;
-    if arguments.code.len() > code_max {
-        let message =
-            format!("the code has {} bytes, and the limit is {code_max}", arguments.code.len());
-        let remedy = "Shorten it, or split it into several scripts.";
-        return Err(limit_error(&message, "code", code_max, remedy).into());
-    }
+    arguments.script.check(&config.execute)?;
+    let MetaCall { session, request, forwarded, .. } = call;
     let context = ScriptContext {
         launcher,
-        runner: Arc::new(ScriptOperations::new(call)),
+        runner: Arc::new(ScriptOperations::new(services, session, request, forwarded)),
         records: Arc::clone(&services.scripts.records),
-        can_suspend: call.session.is_modern(),
+        can_suspend: session.is_modern(),
         token: call.token().map(str::to_owned),
-        holder: call.session.holder(),
+        holder: session.holder(),
     };
-    let digest = BASE64_STANDARD_NO_PAD.encode(era::digest(call.request));
-    let state = call.request.string(MessagePart::RequestState);
+    let digest = BASE64_STANDARD_NO_PAD.encode(era::digest(request));
+    let state = request.string(MessagePart::RequestState);
     let task = match state.filter(|state| state.starts_with(STATE_PREFIX)) {
         Some(state) => {
-            let responses = call.request.part(MessagePart::InputResponses).unwrap_or("{}");
+            let responses = request.part(MessagePart::InputResponses).unwrap_or("{}");
             let resumed = ScriptTask::resume(&state, &digest, responses, context).await;
             resumed.map_err(|error| not_resumed(&error))?
         }
-        None => {
-            let limits = arguments.limits(&config.execute);
-            ScriptTask::new(arguments.code, None, limits, digest, context)
-        }
+        None => arguments.script.into_task(&config.execute, digest, context),
     };
     let (reply, results) = (call.reply.clone(), Arc::clone(&services.results));
     let (id, bytes_max) = (script_id(), config.tools.result_bytes_max);
-    let request_id = call.request.part(MessagePart::Id).unwrap_or("null").to_owned();
+    let request_id = request.part(MessagePart::Id).unwrap_or("null").to_owned();
     Ok(RequestOutcome::Script(Box::new(ScriptExchange::new(task, async move |outcome| {
         if let ScriptEnd::Suspended(question) = &outcome.end {
             return Message::response(&request_id, question);

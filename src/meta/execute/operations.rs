@@ -10,7 +10,7 @@ use super::super::{
     call_outcome::ToolOutcome,
     definitions::MetaTool,
     meta_arguments::MetaArguments,
-    meta_call::{MetaCall, MetaServices},
+    meta_call::{MetaCall, MetaServices, inner_request},
     meta_view,
     reply::MetaReply,
 };
@@ -45,12 +45,19 @@ const HELD_FOR_SERVER: &str = "server";
 type Failure = Box<OperationFailure>;
 
 impl ScriptOperations {
-    pub(super) fn new(call: MetaCall<'_>) -> Self {
+    /// Returns the operations of the script that `request` of a client runs. The servers get the
+    /// headers of the client that are `forwarded`.
+    pub(super) fn new(
+        services: &Arc<MetaServices>,
+        session: &Arc<Session>,
+        request: &Message,
+        forwarded: Option<&Arc<ForwardedHeaders>>,
+    ) -> Self {
         Self {
-            services: Arc::clone(call.services),
-            session: Arc::clone(call.session),
-            request: call.inner_request(),
-            forwarded: call.forwarded.cloned(),
+            services: Arc::clone(services),
+            session: Arc::clone(session),
+            request: inner_request(request),
+            forwarded: forwarded.cloned(),
         }
     }
 

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::super::definitions::MetaTool;
 use crate::{
-    protocol::ObjectMembers,
+    protocol::{ObjectMembers, RpcError},
     redact,
-    sandbox::message::{FailureKind, OperationFailure, ScriptFailure},
+    sandbox::message::{CodePlace, FailureKind, OperationFailure, ScriptFailure},
     script::{ScriptEnd, ScriptOutcome},
     tool::{ErrorCode, ErrorObject, text_block},
 };
@@ -16,6 +16,71 @@ const ERROR_OUTPUT_BYTES_MAX: usize = 8 << 10;
 
 /// The lines of a trace that an error shows.
 const STACK_LINES_MAX: usize = 8;
+
+/// The party that reads the error of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ErrorReader {
+    /// A model, which called a tool. It reads the place in the script as text.
+    Model,
+    /// An operator, whose program shows the place.
+    Operator,
+}
+
+impl ErrorReader {
+    /// Returns the name of the parameter for the longest duration.
+    fn timeout(self) -> &'static str {
+        match self {
+            Self::Model => "timeout_ms",
+            Self::Operator => "timeout",
+        }
+    }
+
+    /// Returns the place in the script as text, after a message.
+    fn place(self, place: Option<CodePlace>) -> String {
+        match (self, place) {
+            (Self::Model, Some(place)) => {
+                format!(" (line {}, column {})", place.line, place.column)
+            }
+            (Self::Model, None) | (Self::Operator, _) => String::new(),
+        }
+    }
+}
+
+/// Returns the result of an operator's script, JSON text.
+///
+/// # Errors
+///
+/// [`RpcError`] if the script has not returned, with its output so far.
+pub(super) fn operator_answer(outcome: ScriptOutcome) -> Result<String, Box<RpcError>> {
+    let ScriptOutcome { end, output, n_calls, spent } = outcome;
+    let output = (!output.is_empty()).then(|| json!(output));
+    let value = match end {
+        ScriptEnd::Returned(value) => value,
+        end => {
+            let mut error = error_of(end, ErrorReader::Operator);
+            let tool = error.tool_id.take().map(|tool| json!(tool));
+            for (name, value) in [("tool", tool), ("output", output)] {
+                if let Some(value) = value {
+                    error = error.detail(name, value);
+                }
+            }
+            let error = error.to_rpc();
+            let has_remedy = error.suggestion.as_ref().is_some_and(|remedy| !remedy.is_empty());
+            return Err(Box::new(match has_remedy {
+                true => error,
+                false => error.suggest("Correct the script, or catch the error in it."),
+            }));
+        }
+    };
+    let mut members = ObjectMembers::default();
+    members.set("value", value.get().to_owned());
+    if let Some(output) = output {
+        members.set("output", output.to_string());
+    }
+    members.set("durationMs", spent.as_millis().to_string());
+    members.set("toolCalls", n_calls.to_string());
+    Ok(members.to_string())
+}
 
 /// Returns the answer of `tool` as the result of a tool, JSON text.
 pub(super) fn script_answer(tool: MetaTool, outcome: ScriptOutcome) -> String {
@@ -33,7 +98,7 @@ pub(super) fn script_answer(tool: MetaTool, outcome: ScriptOutcome) -> String {
             if shown.len() < output.len() {
                 output = format!("{shown}\n[… {} bytes left out …]", output.len() - shown.len());
             }
-            Some(error_of(end).during(tool.name()))
+            Some(error_of(end, ErrorReader::Model).during(tool.name()))
         }
     };
     if let Some(error) = &error {
@@ -59,9 +124,9 @@ pub(super) fn script_answer(tool: MetaTool, outcome: ScriptOutcome) -> String {
 }
 
 /// Returns the error for a script that has not returned.
-fn error_of(end: ScriptEnd) -> ErrorObject {
+fn error_of(end: ScriptEnd, reader: ErrorReader) -> ErrorObject {
     match end {
-        ScriptEnd::Failed(failure) => of_failure(*failure),
+        ScriptEnd::Failed(failure) => of_failure(*failure, reader),
         ScriptEnd::Limit(limit) => {
             let remedy = match limit.name() {
                 "output" => "Print and return less.",
@@ -71,12 +136,13 @@ fn error_of(end: ScriptEnd) -> ErrorObject {
             limit_error(&limit.to_string(), limit.name(), limit.value(), remedy)
         }
         ScriptEnd::Timeout(wall) => {
-            let ms = wall.as_millis();
+            let (ms, name) = (wall.as_millis(), reader.timeout());
             let message = format!("the script did not end within {ms} ms and was stopped");
-            let remedy =
-                "Its calls were cancelled. Do less at a time, or allow more with `timeout_ms`.";
-            ErrorObject::new(ErrorCode::Timeout, message, remedy)
-                .detail("limit", json!("timeout_ms"))
+            let remedy = format!(
+                "Its calls were cancelled. Do less at a time, or allow more with `{name}`."
+            );
+            ErrorObject::new(ErrorCode::Timeout, message, &remedy)
+                .detail("limit", json!(name))
                 .detail("value", json!(u64::try_from(ms).unwrap_or(u64::MAX)))
         }
         ScriptEnd::Diverged(operation) => {
@@ -110,11 +176,9 @@ pub(super) fn limit_error(message: &str, name: &str, value: usize, remedy: &str)
         .detail("value", json!(value))
 }
 
-fn of_failure(failure: ScriptFailure) -> ErrorObject {
+fn of_failure(failure: ScriptFailure, reader: ErrorReader) -> ErrorObject {
     let ScriptFailure { kind, message, place, stack, cause } = failure;
-    let place_text = place.map_or_else(String::new, |place| {
-        format!(" (line {}, column {})", place.line, place.column)
-    });
+    let place_text = reader.place(place);
     let what = match kind {
         FailureKind::Syntax => "the code cannot be read: ",
         FailureKind::Stuck => "the script never ends: ",

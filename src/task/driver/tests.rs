@@ -9,8 +9,11 @@ use crate::{
     config::{Config, load::parsed},
     connection::in_process::InProcessLauncher,
     forward::Forwarder,
+    meta::MetaView,
     pool::Pool,
     protocol::payloads::method,
+    provision::Provisioner,
+    script::{ScriptRecords, ScriptServices},
     session::{SessionRegistry, SessionSigner},
     task::TaskOutcome,
     tool::{ArgumentChecker, ToolDirectory},
@@ -39,11 +42,22 @@ impl Rig {
         let catalog = Catalog::new(slots, clients, TaskTracker::new(), notices, Cache::default());
         let catalog = Arc::new(catalog);
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let forwarder = Forwarder::new(slots, clients, config);
+        let forwarder = Forwarder::new(slots, clients, Arc::clone(&config));
         let directory = ToolDirectory::new(Arc::clone(&forwarder), Arc::clone(&catalog));
+        let directory = Arc::new(directory);
         let checker = Arc::new(ArgumentChecker::new(forwarder.computer().clone()));
+        let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
+        let provisioner = Provisioner::new(slots, clients, Arc::clone(&catalog), &config);
+        let meta = MetaView::new(
+            Arc::clone(&forwarder),
+            Arc::clone(&directory),
+            Arc::clone(&checker),
+            Arc::new(provisioner),
+            ScriptServices::new(ScriptRecords::in_directory(None)),
+        );
         let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
-        let operators = OperatorView::new(services, lists, Arc::new(directory), checker);
+        let scripts = meta.operator_scripts();
+        let operators = OperatorView::new(services, lists, directory, checker, scripts);
         let state = tempfile::tempdir().expect("a directory");
         let tasks =
             TaskDriver::new(Arc::new(operators), TaskFiles::in_directory(Some(state.path())));

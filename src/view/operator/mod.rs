@@ -9,6 +9,7 @@
 
 mod finish;
 mod operator_call;
+mod script_run;
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,6 +17,7 @@ use serde_json::json;
 
 pub use finish::{finish, to_rpc_error};
 pub use operator_call::{BackgroundCall, CheckedCall, OperatorCall, OperatorList, PreparedCall};
+pub use script_run::{ProgressLines, finish_script, progress_of, script_progress};
 
 use super::task_requests::{finished_answer, offered};
 use crate::{
@@ -27,6 +29,7 @@ use crate::{
     connection::ConnectionLimits,
     era,
     forward::{Forwarder, client_exchange, quoted},
+    meta::OperatorScripts,
     pool::{ConnectionLease, ServerSlot},
     protocol::{
         Era, Message, ObjectMembers, RpcError,
@@ -51,6 +54,7 @@ pub struct OperatorView {
     catalog: Arc<Catalog>,
     directory: Arc<ToolDirectory>,
     checker: Arc<ArgumentChecker>,
+    scripts: OperatorScripts,
 }
 
 impl OperatorView {
@@ -60,8 +64,14 @@ impl OperatorView {
         catalog: Arc<Catalog>,
         directory: Arc<ToolDirectory>,
         checker: Arc<ArgumentChecker>,
+        scripts: OperatorScripts,
     ) -> Self {
-        Self { forwarder, catalog, directory, checker }
+        Self { forwarder, catalog, directory, checker, scripts }
+    }
+
+    /// Returns the scripts of operators.
+    pub fn scripts(&self) -> &OperatorScripts {
+        &self.scripts
     }
 
     /// Returns the effective configuration.
