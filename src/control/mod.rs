@@ -52,6 +52,7 @@ mod peer_credentials;
 mod prompts;
 mod resources;
 mod rpc_method;
+mod scripts;
 pub mod socket_client;
 mod socket_server;
 mod tasks;
@@ -179,7 +180,7 @@ impl ControlService {
             // Boxed: most methods need far less room than the largest.
             answer = Box::pin(dispatch(&request)) => answer,
             () = self.drain_deadline.cancelled() => {
-                Err(RpcError::stopping(method == ControlMethod::ToolsCall).into())
+                Err(RpcError::stopping(method.calls_tools()).into())
             }
         }
     }
@@ -196,6 +197,7 @@ async fn dispatch(request: &ControlRequest<'_>) -> MethodResult {
         Method::ToolsValidate => tools::validate(request).await,
         Method::ToolsGrep => tools::grep(request).await,
         Method::ToolsCallAsync => tasks::call(request).await,
+        Method::ScriptsRun => scripts::run(request).await,
         Method::TasksList => tasks::list(request).await,
         Method::TasksGet => tasks::get(request).await,
         Method::TasksResult => tasks::result(request).await,

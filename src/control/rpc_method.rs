@@ -38,6 +38,7 @@ methods! {
     ToolsGrep = "tools/grep", All,
         &["pattern", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?", "limit?"];
     ToolsSearch = "tools/search", All, &["query", "server?", "strategy?", "limit?", "explain?"];
+    ScriptsRun = "scripts/run", All, &["code", "args?", "timeout?", "maxToolCalls?"];
     ResourcesList = "resources/list", All, &["server?", "report?"];
     ResourcesRead = "resources/read", All, &["server", "uri"];
     PromptsList = "prompts/list", All, &["server?", "report?"];
@@ -72,6 +73,11 @@ impl ControlMethod {
     /// Returns whether only operators may call it, so that a server of this service is refused.
     pub(super) fn is_for_operators(self) -> bool {
         self.definition().1 == MethodAccess::Operators
+    }
+
+    /// Returns whether its answer waits for calls of tools.
+    pub(super) fn calls_tools(self) -> bool {
+        matches!(self, Self::ToolsCall | Self::ScriptsRun)
     }
 
     /// Returns the names of its parameters, with a `?` after optional ones.

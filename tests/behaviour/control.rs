@@ -6,6 +6,7 @@ mod errors;
 mod hostile;
 mod method_snapshots;
 mod rpc;
+mod scripts;
 
 use serde_json::Value;
 

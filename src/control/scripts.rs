@@ -1,0 +1,38 @@
+//! The methods `scripts/…`.
+
+use super::{ControlRequest, MethodResult};
+use crate::{
+    config::defaults,
+    meta::RequestedScript,
+    protocol::{ObjectMembers, RpcError},
+    script::ScriptTask,
+    view::operator::{self, ProgressLines},
+};
+
+/// Answers `scripts/run`.
+pub(super) async fn run(request: &ControlRequest<'_>) -> MethodResult {
+    let script = script(request)?;
+    let token = request.params.meta()?.and_then(|meta| ObjectMembers::one(meta, "progressToken"));
+    let progress = request.requester.lines.as_ref().zip(token);
+    let progress = progress.map(|(lines, token)| ProgressLines { lines, token });
+    operator::finish_script(script, progress).await
+}
+
+/// Returns the script that a request describes, ready to run.
+fn script(request: &ControlRequest<'_>) -> Result<ScriptTask, Box<RpcError>> {
+    let params = &request.params;
+    let calls_max = params.optional::<usize>("maxToolCalls")?;
+    if calls_max.is_some_and(|max| !(1..=defaults::EXECUTE_CALLS_MAX).contains(&max)) {
+        let range = format!("from 1 to {}", defaults::EXECUTE_CALLS_MAX);
+        return Err(params.invalid("maxToolCalls", &range));
+    }
+    let script = RequestedScript {
+        code: params.required("code")?,
+        args: Some(params.optional("args")?.unwrap_or_default()),
+        timeout: params.timeout()?,
+        calls_max,
+    };
+    let scripts = request.service.parts.operators.scripts();
+    let script = scripts.script(script, params.meta()?, request.holder());
+    script.map_err(|error| Box::new(error.to_rpc()))
+}
