@@ -33,6 +33,7 @@ mod prompts;
 mod quantity;
 mod reload;
 mod resources;
+mod run;
 mod serve;
 mod servers;
 mod service_target;
@@ -61,11 +62,11 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    the command failed: the service or a server refused, or a tool reported an error
+  1    the command failed: the service or a server refused, a tool reported an error, or a script failed
   64   the command line is invalid
   69   no service answers
   78   the configuration is invalid
-  130  a call was cancelled with ctrl-c";
+  130  a call or a script was cancelled with ctrl-c";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -76,6 +77,7 @@ enum Command {
     Tools(tools::Args),
     Info(tools::InfoArgs),
     Call(call::Args),
+    Run(run::Args),
     Grep(tools::GrepArgs),
     Search(tools::SearchArgs),
     Resources(resources::Args),
@@ -205,6 +207,7 @@ pub fn main() -> ExitCode {
         Command::Tools(args) => tools::run(&args),
         Command::Info(args) => tools::info(&args),
         Command::Call(args) => call::run(args),
+        Command::Run(args) => run::run(&args),
         Command::Grep(args) => tools::grep(&args),
         Command::Search(args) => tools::search(&args),
         Command::Resources(args) => resources::run(&args),

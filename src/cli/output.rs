@@ -1,8 +1,9 @@
 //! All output. A closed pipe is not a failure; a full disk is.
 
 use std::{
+    borrow::Cow,
     fmt::Write as _,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     sync::OnceLock,
 };
 
@@ -43,6 +44,17 @@ pub(super) fn eprint(text: &str) {
         text.lines().map(|line| format!("<3>{line}\n")).collect()
     } else {
         text.to_owned()
+    };
+    let _reader_gone = stderr.write_all(text.as_bytes());
+}
+
+/// Prints the console output of a script to standard error. For a terminal, control characters are
+/// escaped; otherwise each byte is unchanged.
+pub(super) fn console(text: &str) {
+    let mut stderr = io::stderr();
+    let text = match stderr.is_terminal() {
+        true => terminal::escape_lines(text).into(),
+        false => Cow::from(text),
     };
     let _reader_gone = stderr.write_all(text.as_bytes());
 }

@@ -1,6 +1,7 @@
 //! The client commands: their output for people and for programs, and their exit codes.
 
 mod call;
+mod run;
 mod terminal_output;
 
 use regex::Regex;
@@ -8,6 +9,7 @@ use regex::Regex;
 use crate::harness::{
     daemon::{self, Daemon},
     fake::Fakes,
+    script::execute_section,
 };
 
 /// A service with a server that works, one that cannot be started, and one that lacks a secret.
@@ -21,6 +23,7 @@ impl Rig {
         let fakes = Fakes::new();
         let config = [
             "[service]\nshutdown_timeout = \"1s\"\n".to_owned(),
+            execute_section().to_owned(),
             fakes.server("fake", &["--rich"]),
             "[servers.broken]\ncommand = \"/no/such/program\"\n".to_owned(),
             fakes.server("keyed", &["--named", "a"]),
@@ -84,6 +87,7 @@ impl Rig {
             ),
             (r"\b\d+ s ago\b", "TIME ago"),
             (r"within \d+ ms", "within TIME"),
+            (r#""durationMs": \d+"#, r#""durationMs": "N""#),
             (r#""(score|confidence)": [0-9.e-]+"#, r#""$1": "N""#),
             (r"(?m)^ +\d+\.\d{4}( {2}\d\.\d\d)?  ", "SCORE  "),
             (r"\b[0-9.]+ [KMG]iB", "SIZE"),
