@@ -1,6 +1,9 @@
 //! The command line. The doc comment of each command is its manual page.
 
-use std::{ffi::OsStr, process::ExitCode};
+use std::{
+    ffi::{OsStr, OsString},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 use tokio::{
@@ -183,7 +186,9 @@ pub fn main() -> ExitCode {
     // Started by the service, once for each script: without the parser, which takes longer.
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == "sandbox") {
-        return sandbox::main(words.next().as_deref().and_then(OsStr::to_str));
+        let [profile, parent] = [words.next(), words.next()];
+        let text = |word: &Option<OsString>| word.as_deref().and_then(OsStr::to_str);
+        return sandbox::main(text(&profile), text(&parent));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustix::{
-    process::{Resource, getppid},
+    process::{Pid, Resource, getppid},
     stdio::stdin,
 };
 
@@ -30,12 +30,14 @@ const UNCONFINED: u8 = 2;
 const PANICKED: i32 = 3;
 
 /// Runs the script that the service sends over descriptor 0. With the profile `dev`, the process
-/// keeps its rights.
+/// keeps its rights. `parent` is the process id of the service; without it, the process that has
+/// started this one.
 #[expect(clippy::disallowed_methods, reason = "the process has no child, and nothing to clean up")]
-pub fn main(profile: Option<&str>) -> ExitCode {
+pub fn main(profile: Option<&str>, parent: Option<&str>) -> ExitCode {
     // The usual end of a panic makes system calls that are forbidden.
     std::panic::set_hook(Box::new(|_| std::process::exit(PANICKED)));
-    let confined = match (profile, getppid()) {
+    let parent = parent.and_then(|pid| Pid::from_raw(pid.parse().ok()?)).or_else(getppid);
+    let confined = match (profile, parent) {
         (Some("dev"), _) => Ok(()),
         (_, Some(parent)) => {
             let policy = Restrictions::script_sandbox(parent).limited(Resource::Cpu, CPU_SECONDS);

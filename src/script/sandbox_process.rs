@@ -233,7 +233,7 @@ fn command(stdin: OwnedFd, profile: &str) -> Command {
     // The program that runs now, also if its file was replaced meanwhile.
     let mut command = Command::new("/proc/self/exe");
     command
-        .args(["sandbox", profile])
+        .args(["sandbox", profile, &std::process::id().to_string()])
         .env_clear()
         // Without files about time zones.
         .env("TZ", "UTC0")

@@ -174,7 +174,8 @@ impl Sandbox {
         drop(command);
         let limits =
             SandboxLimits { memory_bytes: 64 << 20, sleep_max_ms: 30_000, pending_max: 4096 };
-        let start = ScriptStart { code: code.to_owned(), seed: 1, now_ms: 0, limits };
+        let code = code.to_owned();
+        let start = ScriptStart { code, args: None, seed: 1, now_ms: 0, limits };
         let mut sandbox = Self { child, pipe };
         sandbox.send(&HostMessage::Start(Box::new(start)));
         sandbox
