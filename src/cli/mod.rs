@@ -1,9 +1,6 @@
 //! The command line. The doc comment of each command is its manual page.
 
-use std::{
-    ffi::{OsStr, OsString},
-    process::ExitCode,
-};
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use tokio::{
@@ -181,14 +178,17 @@ fn listen_for_ctrl_c() -> Result<Signal, Failed> {
         .map_err(|error| Failed::new(FAILED, format!("cannot catch ctrl-c: {error}")))
 }
 
+fn as_text(word: Option<&OsString>) -> Option<&str> {
+    word.and_then(|word| word.to_str())
+}
+
 /// Runs the command of the arguments and returns its exit code; `metamcp --help` lists the codes.
 pub fn main() -> ExitCode {
     // Started by the service, once for each script: without the parser, which takes longer.
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == "sandbox") {
         let [profile, parent] = [words.next(), words.next()];
-        let text = |word: &Option<OsString>| word.as_deref().and_then(OsStr::to_str);
-        return sandbox::main(text(&profile), text(&parent));
+        return sandbox::main(as_text(profile.as_ref()), as_text(parent.as_ref()));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

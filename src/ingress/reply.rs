@@ -282,7 +282,7 @@ async fn advance(
             Stage::Scripting(script) => match script.next().await {
                 ScriptStep::Answer(answer) => return own_answer(answer, running, id),
                 ScriptStep::Event(event) => {
-                    match script_event(event, heartbeat, context, running, accepts) {
+                    match script_event(*event, heartbeat, context, running, accepts) {
                         Some(message) => return ReplyPart::Message(message),
                         None => continue,
                     }

@@ -28,13 +28,14 @@ use super::message::{
     OperationOutcome, SandboxMessage, ScriptFailure, ScriptOperation, ScriptProgress, ScriptStart,
     Settlement, frame, frame_length, read_message,
 };
+use super::type_stripping::strip_types;
 
 /// The names of the two sources in traces.
 const SCRIPT: &str = "script.js";
 const PRELUDE: &str = "prelude.js";
 
-/// The code before that of the script, on its first line.
-const HEAD: &str = r#"(async()=>{"use strict";"#;
+/// The code before that of the script: one line.
+const HEAD: &str = "(async()=>{\"use strict\";\n";
 
 /// The code after that of the script, which may end with a comment.
 const TAIL: &str = "\n})";
@@ -129,14 +130,22 @@ fn run<'js, P: Read + Write + 'static>(
     start: &ScriptStart,
 ) -> Result<SandboxMessage, SandboxError> {
     let world = World::new(ctx, pipe, start)?;
-    let source = [HEAD, &start.code, TAIL].concat();
+    let code = match strip_types(&start.code) {
+        Ok(code) => code,
+        Err(unsupported) => {
+            let place = CodePlace { line: unsupported.line, column: unsupported.column };
+            return Ok(failed(FailureKind::Syntax, unsupported.to_string(), Some(place)));
+        }
+    };
+    let code = &*code;
+    let source = [HEAD, code, TAIL].concat();
     let main = match evaluate::<Function<'js>>(ctx, SCRIPT, source).catch(ctx) {
         Ok(main) => main.call::<_, Promise<'js>>(()).catch(ctx),
         Err(error) => Err(error),
     };
     let main = match main {
         Ok(main) => main,
-        Err(error) => return Ok(world.failure(FailureKind::Syntax, error)),
+        Err(error) => return Ok(world.failure(FailureKind::Syntax, error, code)),
     };
     let mut n_settled = 0;
     loop {
@@ -149,7 +158,7 @@ fn run<'js, P: Read + Write + 'static>(
                     Some(Ok(_)) | None => None,
                 };
                 return Ok(match error {
-                    Some(error) => world.failure(FailureKind::Exception, error),
+                    Some(error) => world.failure(FailureKind::Exception, error, code),
                     None => failed(FailureKind::Exception, "it failed".to_owned(), None),
                 });
             }
@@ -175,7 +184,7 @@ fn run<'js, P: Read + Write + 'static>(
             let value = RawValue::from_string(text);
             Ok(SandboxMessage::Returned(value.map_err(FrameError::Json)?))
         }
-        Err(error) => Ok(world.failure(FailureKind::Value, error)),
+        Err(error) => Ok(world.failure(FailureKind::Value, error, code)),
     }
 }
 
@@ -248,7 +257,7 @@ impl<'js> World<'js> {
     }
 
     /// Describes the exception that ended a script.
-    fn failure(&self, kind: FailureKind, error: CaughtError<'js>) -> SandboxMessage {
+    fn failure(&self, kind: FailureKind, error: CaughtError<'js>, code: &str) -> SandboxMessage {
         let thrown = match error {
             CaughtError::Exception(exception) => exception.into_value(),
             CaughtError::Value(value) => value,
@@ -260,7 +269,7 @@ impl<'js> World<'js> {
             let message = "it threw a value that cannot be described";
             return failed(kind, message.to_owned(), None);
         };
-        SandboxMessage::Failed(thrown.into_failure(kind))
+        SandboxMessage::Failed(thrown.into_failure(kind, code))
     }
 }
 
@@ -325,10 +334,12 @@ struct Thrown {
 }
 
 impl Thrown {
-    fn into_failure(self, kind: FailureKind) -> ScriptFailure {
+    /// Returns the failure of the script with this `code`.
+    fn into_failure(self, kind: FailureKind, code: &str) -> ScriptFailure {
         let is_memory = self.name == "InternalError" && self.message == "out of memory";
         let kind = if is_memory { FailureKind::Memory } else { kind };
-        let stack: Vec<String> = self.stack.lines().filter_map(frame_of_script).collect();
+        let stack: Vec<String> =
+            self.stack.lines().filter_map(|frame| frame_of_script(frame, code)).collect();
         let place = stack.first().and_then(|frame| place_of(frame));
         let cause = self.is_tool_error.then(|| OperationFailure {
             code: self.code.unwrap_or_default(),
@@ -347,14 +358,15 @@ impl Thrown {
     }
 }
 
-/// Returns a line of a trace if it is about the script, with the place in the code as written.
-fn frame_of_script(line: &str) -> Option<String> {
-    let (before, place) = line.trim().split_once(SCRIPT)?;
+/// Returns a line of a trace if it is about the script, with the place in the code as written. The
+/// engine counts the line before the code, and columns in bytes.
+fn frame_of_script(frame: &str, code: &str) -> Option<String> {
+    let (before, place) = frame.trim().split_once(SCRIPT)?;
     let mut numbers = place.trim_end_matches(')').split(':').skip(1);
-    let line: u32 = numbers.next()?.parse().ok()?;
-    let column: u32 = numbers.next().and_then(|column| column.parse().ok()).unwrap_or(1);
-    let head = if line == 1 { u32::try_from(HEAD.len()).unwrap_or(0) } else { 0 };
-    let column = column.saturating_sub(head).max(1);
+    let line = numbers.next()?.parse::<usize>().ok()?.checked_sub(1)?;
+    let n_bytes = numbers.next().and_then(|column| column.parse::<usize>().ok()).unwrap_or(1);
+    let text = code.lines().nth(line.checked_sub(1)?).unwrap_or_default();
+    let column = text.char_indices().take_while(|(at, _)| at + 1 < n_bytes).count() + 1;
     let function = before.trim_start_matches("at ").trim_end_matches(['(', ' ']);
     let function = if function.is_empty() { "<anonymous>" } else { function };
     Some(format!("at {function} ({line}:{column})"))

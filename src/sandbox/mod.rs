@@ -11,6 +11,7 @@
 mod engine;
 pub mod message;
 mod process;
+mod type_stripping;
 
 pub use engine::{SandboxError, run_script};
 pub use process::main;

@@ -65,9 +65,11 @@
     ? (name, args) => begin('tool', server, string(name), args)
     : (args) => begin('tool', server, tool, args)));
 
+  // The script begins on the second line of what the engine reads.
+  const traced = (stack) => string(stack).replace(/script\.js:(\d+)/g, (_, line) => `script.js:${line - 1}`);
   function shown(value) {
     if (typeof value === 'string') return value;
-    if (value instanceof NativeError) return value.stack ? `${value.name}: ${value.message}\n${value.stack}` : string(value);
+    if (value instanceof NativeError) return value.stack ? `${value.name}: ${value.message}\n${traced(value.stack)}` : string(value);
     if (typeof value === 'bigint') return `${value}n`;
     if (value === null || typeof value !== 'object') return string(value);
     try {

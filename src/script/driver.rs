@@ -501,7 +501,7 @@ pub struct ScriptExchange<A = Bytes> {
 #[derive(Debug)]
 pub enum ScriptStep<A = Bytes> {
     /// An event for the client.
-    Event(ScriptEvent),
+    Event(Box<ScriptEvent>),
     /// The answer to the client's request. Nothing follows.
     Answer(A),
 }
@@ -524,13 +524,13 @@ impl<A> ScriptExchange<A> {
     pub async fn next(&mut self) -> ScriptStep<A> {
         loop {
             if let Ok(event) = self.events.try_recv() {
-                return ScriptStep::Event(event);
+                return ScriptStep::Event(Box::new(event));
             }
             if let Some(answer) = self.answer.take() {
                 return ScriptStep::Answer(answer);
             }
             tokio::select! {
-                Some(event) = self.events.recv() => return ScriptStep::Event(event),
+                Some(event) = self.events.recv() => return ScriptStep::Event(Box::new(event)),
                 // It may have sent events just before it ended.
                 answer = &mut self.run => self.answer = Some(answer),
             }

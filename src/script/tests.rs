@@ -272,12 +272,12 @@ async fn all_events_of_a_script_precede_its_answer() {
     let mut reported = Vec::new();
     let outcome = loop {
         match exchange.next().await {
-            ScriptStep::Event(ScriptEvent::Progress(notice)) => {
+            ScriptStep::Event(event) => {
+                let ScriptEvent::Progress(notice) = *event else { panic!("{event:?}") };
                 let params: Value =
                     serde_json::from_str(notice.params().expect("parameters")).expect("JSON");
                 reported.push(params["progress"].as_f64().expect("a number"));
             }
-            ScriptStep::Event(event) => panic!("{event:?}"),
             ScriptStep::Answer(outcome) => break outcome,
         }
     };

@@ -45,7 +45,7 @@ impl OperatorScripts {
         script: RequestedScript,
         meta: Option<&str>,
         holder: Holder,
-    ) -> Result<ScriptTask, ErrorObject> {
+    ) -> Result<ScriptTask, Box<ErrorObject>> {
         let config = self.services.forwarder.config();
         let context = self.context(meta, holder)?;
         script.check(&config.execute)?;
@@ -58,21 +58,31 @@ impl OperatorScripts {
     /// # Errors
     ///
     /// [`ErrorObject`] if there is no such record, or no script may run here.
-    pub async fn resume(&self, state: &str, holder: Holder) -> Result<ScriptTask, ErrorObject> {
+    pub async fn resume(
+        &self,
+        state: &str,
+        holder: Holder,
+    ) -> Result<ScriptTask, Box<ErrorObject>> {
         let context = self.context(None, holder)?;
         let resumed = ScriptTask::resume(state, OPERATOR, "{}", context).await;
-        resumed.map_err(|error| ErrorObject::new(ErrorCode::OutcomeUnknown, error.to_string(), ""))
+        resumed.map_err(|error| {
+            Box::new(ErrorObject::new(ErrorCode::OutcomeUnknown, error.to_string(), ""))
+        })
     }
 
     /// Returns the circumstances of a script: a client with connections of its own, which end with
     /// it.
-    fn context(&self, meta: Option<&str>, holder: Holder) -> Result<ScriptContext, ErrorObject> {
+    fn context(
+        &self,
+        meta: Option<&str>,
+        holder: Holder,
+    ) -> Result<ScriptContext, Box<ErrorObject>> {
         let services = &self.services;
         let launcher = services.scripts.launcher(&services.forwarder.peek_config().execute);
         let launcher = launcher.map_err(|reason| {
             let remedy = "Run `metamcp doctor`: it says what scripts need.";
-            ErrorObject::new(ErrorCode::ExecutionFailed, reason, remedy)
-                .detail("reason", json!("execution_unavailable"))
+            let error = ErrorObject::new(ErrorCode::ExecutionFailed, reason, remedy);
+            Box::new(error.detail("reason", json!("execution_unavailable")))
         })?;
         let client = services.forwarder.sessions().one_shot_client("{}");
         let session = Session::one_shot(ServerScope::Every, client, holder);

@@ -28,7 +28,7 @@ impl RequestedScript {
     /// # Errors
     ///
     /// [`ErrorObject`] if it is too large.
-    pub(super) fn check(&self, config: &ExecuteConfig) -> Result<(), ErrorObject> {
+    pub(super) fn check(&self, config: &ExecuteConfig) -> Result<(), Box<ErrorObject>> {
         let (code_max, code) = (config.code_bytes_max, self.code.len());
         let args: usize = self.args.iter().flatten().map(String::len).sum();
         if code + args <= code_max {
@@ -40,7 +40,7 @@ impl RequestedScript {
         };
         let message = format!("{subject}, and the limit is {code_max} (`execute.code_bytes_max`)");
         let remedy = "Shorten it, or split it into several scripts.";
-        Err(limit_error(&message, "code", code_max, remedy))
+        Err(Box::new(limit_error(&message, "code", code_max, remedy)))
     }
 
     /// Returns the script, ready to run. `request` is the digest of the client's request.

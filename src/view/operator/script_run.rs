@@ -33,7 +33,7 @@ pub async fn finish_script(
     loop {
         let event = match exchange.next().await {
             ScriptStep::Answer(answer) => return answer,
-            ScriptStep::Event(event) => event,
+            ScriptStep::Event(event) => *event,
         };
         if let Some(made) = script_progress(event)
             && let Some(ProgressLines { lines, token }) = progress

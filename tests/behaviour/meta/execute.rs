@@ -114,6 +114,24 @@ async fn a_failed_call_is_an_exception_with_code_server_and_tool() {
 }
 
 #[tokio::test]
+async fn types_are_removed_and_every_place_is_that_of_the_code_as_written() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("one", &["--rich"])).ready();
+    let meta = meta(&daemon).await;
+    let script = "interface Row { name: string }\nconst first = (rows: Row[]): string => rows[0]!.name as string;\nreturn first([{ name: 'a' }])";
+    assert_eq!(value(&meta, script).await, "a");
+    for (script, place) in [
+        ("const a: number = 1;\n/* é */ (a as any).b.c", (2, 9)),
+        ("type A = string;\nenum B { C }", (2, 1)),
+    ] {
+        let error = meta.error("mcp_execute", code(script)).await;
+        assert_eq!(error["code"], "script_failed", "{error}");
+        let found = (&error["details"]["line"], &error["details"]["column"]);
+        assert_eq!(found, (&json!(place.0), &json!(place.1)), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn each_limit_of_a_script_is_a_typed_error_with_its_value() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("one", &[])).ready();
