@@ -41,7 +41,7 @@ use crate::{
 /// take at most half a gigabyte.
 const SCRIPTS_RUNNING_MAX: usize = 8;
 
-/// The longest wait for other scripts to end.
+/// The longest wait for other scripts to end, if a client waits for the answer.
 const ADMISSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The events of a script that wait for its client.
@@ -60,6 +60,8 @@ pub struct ScriptTask {
     /// The progress, if the client wants it.
     progress: Option<ProgressReporter>,
     holder: Holder,
+    /// The longest wait for other scripts to end.
+    admission_timeout: Duration,
     clock: ScriptClock,
 }
 
@@ -137,8 +139,24 @@ impl ScriptTask {
     ) -> Self {
         let ScriptContext { launcher, runner, records, can_suspend, token, holder } = context;
         let progress = token.as_deref().map(ProgressReporter::new);
-        let clock = ScriptClock { spent, since: None };
-        Self { state, launcher, runner, records, file, can_suspend, progress, holder, clock }
+        let (admission_timeout, clock) = (ADMISSION_TIMEOUT, ScriptClock { spent, since: None });
+        Self {
+            state,
+            launcher,
+            runner,
+            records,
+            file,
+            can_suspend,
+            progress,
+            holder,
+            admission_timeout,
+            clock,
+        }
+    }
+
+    /// Waits up to this time for other scripts to end, since no client waits for the answer.
+    pub fn set_admission_timeout(&mut self, timeout: Duration) {
+        self.admission_timeout = timeout;
     }
 
     /// Keeps the record in a file from the start, so that the script survives this process. Returns
@@ -159,11 +177,11 @@ impl ScriptTask {
     pub async fn run(mut self, events: mpsc::Sender<ScriptEvent>) -> ScriptOutcome {
         static SCRIPTS: LazyLock<Arc<Admission>> =
             LazyLock::new(|| Admission::new(SCRIPTS_RUNNING_MAX));
-        let admitted = time::timeout(ADMISSION_TIMEOUT, SCRIPTS.admit(self.holder)).await;
+        let admitted = time::timeout(self.admission_timeout, SCRIPTS.admit(self.holder)).await;
         let end = match admitted {
             Ok(Some(_permit)) => self.run_admitted(&events).await,
             Ok(None) | Err(_) => {
-                let seconds = ADMISSION_TIMEOUT.as_secs();
+                let seconds = self.admission_timeout.as_secs();
                 let reason = format!(
                     "{SCRIPTS_RUNNING_MAX} other scripts were running for the last {seconds} s"
                 );

@@ -173,6 +173,13 @@ impl ScriptRecords {
         }
     }
 
+    /// Removes the record that `state` leads to, unless its script runs.
+    pub async fn discard(self: &Arc<Self>, state: &str) {
+        if let Ok((file, _)) = self.take(state).await {
+            file.remove().await;
+        }
+    }
+
     fn path(&self, id: Uuid) -> Option<PathBuf> {
         Some(self.directory.as_ref()?.join(format!("{id}.{SUFFIX}")))
     }
