@@ -1,4 +1,5 @@
-//! The methods `tools/call-async` and `tasks/…`: calls that continue without their callers.
+//! The methods `tools/call-async` and `tasks/…`: calls and scripts that continue without their
+//! callers.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use tokio::time;
 use super::{ControlRequest, ControlService, MethodResult, to_text, tools};
 use crate::{
     call::CallError,
+    compute_pool::StopFlag,
     config::defaults,
     error_report::chain,
     protocol::{
@@ -17,7 +19,10 @@ use crate::{
         task,
     },
     redact,
-    task::{CancelError, TaskOutcome, TaskRecord, TaskStartError, TaskStatus, TaskWork},
+    task::{
+        CallWork, CancelError, TaskOutcome, TaskRecord, TaskStartError, TaskStatus, TaskSubject,
+        TaskWork,
+    },
     view::operator::{self, CheckedCall},
 };
 
@@ -36,10 +41,20 @@ pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
     };
     let (service, holder) = (request.service, request.holder());
     let CheckedCall { tool, request, .. } = service.parts.operators.request(&call).await?;
-    let work = TaskWork { slot: tool.slot, tool: tool.item, request, timeout, holder };
-    let task = service.parts.task_driver.start(work).await.map_err(not_started)?;
-    let started = json!({ "taskId": task.id, "status": task.status.name(), "server": task.server });
+    let server = tool.slot.name().clone();
+    let work = CallWork { slot: tool.slot, tool: tool.item, request, timeout, holder };
+    let mut started = start(service, TaskWork::Call(work)).await?;
+    started["server"] = json!(server);
     Ok(to_text(&started))
+}
+
+/// Starts a task, and returns the members that every such method answers with.
+pub(super) async fn start(
+    service: &ControlService,
+    work: TaskWork,
+) -> Result<Value, Box<RpcError>> {
+    let task = service.parts.task_driver.start(work).await.map_err(not_started)?;
+    Ok(json!({ "taskId": task.id, "status": task.status.name() }))
 }
 
 /// Answers `tasks/list`: metamcp's own tasks, and those that connected servers list.
@@ -51,11 +66,18 @@ pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
     }
     let expiry = service.parts.task_driver.expiry();
     let mut servers: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut scripts = Vec::new();
     let own_tasks = service.parts.task_driver.all();
     let is_wanted = |server: &str| wanted.as_deref().is_none_or(|wanted| wanted == server);
-    for task in own_tasks.iter().filter(|task| is_wanted(&task.server)) {
-        let tasks = servers.entry(task.server.clone()).or_default();
-        tasks.push(task.to_operator_json(expiry));
+    for task in &own_tasks {
+        match task.subject.server() {
+            Some(server) if is_wanted(server) => {
+                let tasks = servers.entry(server.to_owned()).or_default();
+                tasks.push(task.to_operator_json(expiry));
+            }
+            None if wanted.is_none() => scripts.push(task.to_operator_json(expiry)),
+            Some(_) | None => {}
+        }
     }
     let listing = service.parts.operators.listing_tasks();
     let listing = listing.iter().map(|server| server.as_str()).filter(|server| is_wanted(server));
@@ -63,7 +85,8 @@ pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
     for (server, mut tasks) in futures_util::future::join_all(listed).await {
         let is_own = |task: &Value, own: &TaskRecord| {
             let upstream = own.upstream.as_ref();
-            own.server == server && upstream.is_some_and(|found| task["taskId"] == found.id)
+            own.subject.server() == Some(server)
+                && upstream.is_some_and(|found| task["taskId"] == found.id)
         };
         tasks.retain(|task| !own_tasks.iter().any(|own| is_own(task, own)));
         if !tasks.is_empty() {
@@ -72,7 +95,8 @@ pub(super) async fn list(request: &ControlRequest<'_>) -> MethodResult {
     }
     let rows =
         servers.into_iter().map(|(server, tasks)| json!({ "server": server, "tasks": tasks }));
-    Ok(to_text(&rows.collect::<Vec<_>>()))
+    let of_scripts = (!scripts.is_empty()).then(|| json!({ "tasks": scripts }));
+    Ok(to_text(&rows.chain(of_scripts).collect::<Vec<_>>()))
 }
 
 /// Returns the tasks that a server lists in time.
@@ -130,7 +154,7 @@ pub(super) async fn result(request: &ControlRequest<'_>) -> MethodResult {
         true => service.parts.task_driver.ended(&task.id, timeout).await.unwrap_or(task),
         false => task,
     };
-    outcome(&task)
+    outcome(service, task).await
 }
 
 /// Answers `tasks/cancel`.
@@ -217,15 +241,41 @@ async fn ask_server(
     }
 }
 
-/// Returns the outcome of a call.
-fn outcome(task: &TaskRecord) -> MethodResult {
-    let (id, status) = (&task.id, task.status);
-    let (code, name, message, remedy) = match (status, &task.outcome) {
-        (_, Some(TaskOutcome::Result(result))) => return Ok(result.clone()),
-        (_, Some(TaskOutcome::Error(error))) => {
-            return Err(failed(error, &task.server, id).into());
+/// Returns the outcome of a task.
+async fn outcome(service: &ControlService, mut task: TaskRecord) -> MethodResult {
+    match (&task.subject, task.outcome.take()) {
+        (_, Some(TaskOutcome::Result(result))) => Ok(result),
+        (TaskSubject::Call { server, .. }, Some(TaskOutcome::Error(error))) => {
+            Err(failed(&error, server, &task.id).into())
         }
-        (TaskStatus::Working | TaskStatus::InputRequired | TaskStatus::Unreachable, None) => {
+        (TaskSubject::Script { .. }, Some(TaskOutcome::Error(error))) => {
+            // The error has everything that the script has printed.
+            let (bytes, id) = (error.len(), task.id);
+            let read = move |_: &StopFlag| {
+                let found = serde_json::from_str(&error).unwrap_or_default();
+                task_failed(&found, json!({ "taskId": id, "script": true }))
+            };
+            Err(service.parts.operators.compute(bytes, read).await?.into())
+        }
+        (_, None) => Err(without_outcome(&task).into()),
+    }
+}
+
+/// Returns the error for a task without a result.
+fn without_outcome(task: &TaskRecord) -> RpcError {
+    let (id, status) = (&task.id, task.status);
+    let (again, check) = match &task.subject {
+        TaskSubject::Call { .. } => (
+            "Call the tool again if you want its result.",
+            "Check what the tool did before you call it again.",
+        ),
+        TaskSubject::Script { .. } => (
+            "Run the script again if you want its result.",
+            "Check what its calls did before you run the script again.",
+        ),
+    };
+    let (code, name, message, remedy) = match status {
+        TaskStatus::Working | TaskStatus::InputRequired | TaskStatus::Unreachable => {
             let remedy = match status {
                 TaskStatus::InputRequired => {
                     "Its server waits for input that operators cannot give: cancel it with `tasks/cancel`, and call the tool from a client that can answer."
@@ -238,27 +288,25 @@ fn outcome(task: &TaskRecord) -> MethodResult {
             let message = format!("task `{id}` is {}: it has no result yet", status.name());
             (INVALID_PARAMS, "TASK_NOT_FINISHED", message, remedy)
         }
-        (TaskStatus::Cancelled, None) => {
+        TaskStatus::Cancelled => {
             let message = format!("task `{id}` was cancelled: it has no result");
-            let remedy = "Call the tool again if you want its result.";
-            (INTERNAL_ERROR, "TASK_CANCELLED", message, remedy)
+            (INTERNAL_ERROR, "TASK_CANCELLED", message, again)
         }
-        (TaskStatus::UnknownOutcome | TaskStatus::Completed | TaskStatus::Failed, None) => {
+        TaskStatus::UnknownOutcome | TaskStatus::Completed | TaskStatus::Failed => {
             let why = task.message.as_deref().unwrap_or("its result was not kept");
             let message = format!("the outcome of task `{id}` is unknown: {why}");
-            let remedy = "Check what the tool did before you call it again.";
-            (INTERNAL_ERROR, "OUTCOME_UNKNOWN", message, remedy)
+            (INTERNAL_ERROR, "OUTCOME_UNKNOWN", message, check)
         }
     };
-    Err(about(task, RpcError::new(code, name, message).suggest(remedy)).into())
+    about(task, RpcError::new(code, name, message).suggest(remedy))
 }
 
 /// Returns an error with the details of the task.
 fn about(task: &TaskRecord, error: RpcError) -> RpcError {
-    let status = task.status.name();
-    error.context(json!({
-        "taskId": task.id, "server": task.server, "tool": task.tool, "status": status,
-    }))
+    let mut context = task.subject.to_operator_json();
+    context["taskId"] = json!(task.id);
+    context["status"] = json!(task.status.name());
+    error.context(context)
 }
 
 /// Returns the error of a failed call, or of a server's answer, as one of metamcp.
@@ -267,13 +315,19 @@ fn failed(error: &str, server: &str, id: &str) -> RpcError {
         true => serde_json::from_str(error).unwrap_or_default(),
         false => Value::Null,
     };
+    task_failed(&found, json!({ "taskId": id, "server": server }))
+}
+
+/// Returns the error of a task that failed with the error object `found`.
+fn task_failed(found: &Value, mut context: Value) -> RpcError {
     let message = found["message"].as_str().unwrap_or("the task has failed");
     let code = found["code"].as_i64().unwrap_or(INTERNAL_ERROR);
     let remedy = found["data"]["suggestion"].as_str();
     let default = "The server itself reports this: correct the arguments, or read its log.";
+    context["data"] = found["data"].clone();
     RpcError::new(code, "TASK_FAILED", redact::sanitize(message))
         .suggest(remedy.unwrap_or(default))
-        .context(json!({ "taskId": id, "server": server, "data": found["data"] }))
+        .context(context)
 }
 
 fn unknown(id: &str) -> RpcError {
@@ -298,9 +352,12 @@ fn not_cancelled(task: &TaskRecord, error: &CancelError) -> RpcError {
 }
 
 fn not_started(error: TaskStartError) -> Box<RpcError> {
-    let (name, remedy) = match error {
+    let (name, remedy) = match &error {
         TaskStartError::Full => {
             ("TOO_MANY_TASKS", "Wait until one has ended, or cancel one: see `tasks/list`.")
+        }
+        TaskStartError::Unrecorded(_) => {
+            ("NOT_RECORDED", "Make room in the state directory, or run it with `scripts/run`.")
         }
         TaskStartError::Stopping => {
             ("SERVICE_STOPPING", "Call again in a moment: the service may come back.")

@@ -218,7 +218,9 @@ impl Daemon {
         orphan_reaper::adopt();
         // Before servers start: they may need resources that orphans hold, and their fresh lists
         // must replace the cached ones.
-        tokio::join!(child::terminate_orphans(), self.upkeep.restore(), self.tasks.restore(),);
+        tokio::join!(child::terminate_orphans(), self.upkeep.restore());
+        // After that: a script that goes on calls tools at once.
+        self.tasks.restore().await;
         let pool = Arc::clone(&self.pool);
         let warm_up = pool.warm_up();
         tokio::pin!(warm_up);

@@ -1,4 +1,4 @@
-//! The calls that continue without their callers, and the tasks that drive them.
+//! The calls and scripts that continue without their callers, and the tasks that drive them.
 
 use std::{
     collections::HashMap,
@@ -13,18 +13,17 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
-use super::{TaskEnd, TaskEvent, TaskFiles, TaskLimits, TaskRecord, TaskStatus, TaskStore};
+use super::{
+    TaskEnd, TaskEvent, TaskFiles, TaskLimits, TaskRecord, TaskStartError, TaskStore, TaskWork,
+};
 use crate::{
     call::CallError,
-    capacity_holder::Holder,
     config::defaults,
-    pool::ServerSlot,
-    protocol::{Message, list_page::ListItem},
     reconfigure::{ConfigChange, Reconfigure},
     view::OperatorView,
 };
 
-/// The calls that continue without their callers.
+/// The calls and scripts that continue without their callers.
 #[derive(Debug)]
 pub struct TaskDriver {
     pub(super) operators: Arc<OperatorView>,
@@ -40,32 +39,6 @@ pub struct TaskDriver {
     pub(super) stop: CancellationToken,
     /// Cancelled when running calls are to end now.
     pub(super) abort: CancellationToken,
-}
-
-/// A call to start.
-#[derive(Debug)]
-pub struct TaskWork {
-    /// The server.
-    pub slot: Arc<ServerSlot>,
-    /// The definition of the tool.
-    pub tool: ListItem,
-    /// The `tools/call` request, as a client of the server would send it.
-    pub request: Message,
-    /// The maximum time that it may run.
-    pub timeout: Duration,
-    /// The party that it counts for.
-    pub holder: Holder,
-}
-
-/// The reason why a call does not start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TaskStartError {
-    /// Too many calls run.
-    #[error("{} calls run in the background already", defaults::TASKS_RUNNING_MAX)]
-    Full,
-    /// The service stops.
-    #[error("the service is stopping")]
-    Stopping,
 }
 
 /// The reason why a call was not cancelled.
@@ -142,52 +115,53 @@ impl TaskDriver {
         })
     }
 
-    /// Restores the calls of earlier processes. Ended ones keep their outcome. Tasks of a server
-    /// that may still exist are polled again. All others get an unknown outcome. Cancel safe: a
-    /// later call reads the files again.
+    /// Restores the tasks of earlier processes. Ended ones keep their outcome. Tasks of a server
+    /// that may still exist are polled again, and scripts go on from their records. All others get
+    /// an unknown outcome. Cancel safe: a later call reads the files again.
     pub async fn restore(self: &Arc<Self>) {
         let files = Arc::clone(&self.files);
         let found = tokio::task::spawn_blocking(move || files.read()).await.unwrap_or_default();
         let now_ms = self.clock.now_ms();
         for mut task in found {
-            let (id, server) = (task.id.clone(), task.server.clone());
+            let (id, subject) = (task.id.clone(), task.subject.clone());
             let had_ended = task.status.has_ended();
-            let survives = task.upstream.as_ref().is_some_and(|upstream| upstream.survives);
-            let message = "the service was restarted while the call ran".to_owned();
-            if !had_ended && survives {
-                (task.status, task.message) = (TaskStatus::Unreachable, Some(message));
-            } else if !had_ended {
-                task.end(TaskEnd::Unknown(message), now_ms);
+            let survives = !had_ended && task.survives();
+            if !had_ended {
+                task.restart(now_ms);
             }
             let gone = self.store().insert(task);
             self.forget(gone).await;
-            if !had_ended && survives {
+            if survives {
                 let commands = self.open_commands(&id);
-                self.drivers.spawn(Arc::clone(self).recover(id, server, commands));
+                self.drivers.spawn(Arc::clone(self).recover(id, subject, commands));
             } else if !had_ended {
                 self.save(&id).await;
             }
         }
     }
 
-    /// Starts a call, and returns its first state. The call is on disk by then.
+    /// Starts a task, and returns its first state. The task is on disk by then.
     ///
     /// # Errors
     ///
-    /// [`TaskStartError`] if too many calls run, or the service stops.
+    /// [`TaskStartError`] if too many tasks run, the service stops, or a script cannot be recorded.
     ///
     /// # Cancel safety
     ///
-    /// If dropped early, the call may start or not.
-    pub async fn start(self: &Arc<Self>, work: TaskWork) -> Result<TaskRecord, TaskStartError> {
+    /// If dropped early, the task may start or not.
+    pub async fn start(self: &Arc<Self>, mut work: TaskWork) -> Result<TaskRecord, TaskStartError> {
         if self.stop.is_cancelled() {
             return Err(TaskStartError::Stopping);
         }
+        if !self.store().has_room() {
+            return Err(TaskStartError::Full);
+        }
         let id = Uuid::new_v4().to_string();
-        let server = work.slot.name().as_str();
-        let task = TaskRecord::new(id.clone(), server, &work.tool.key, self.clock.now_ms());
+        let subject = work.subject().await?;
+        let task = TaskRecord::new(id.clone(), subject, self.clock.now_ms());
         let gone = {
             let mut store = self.store();
+            // Another task may have started meanwhile.
             if !store.has_room() {
                 return Err(TaskStartError::Full);
             }
@@ -259,7 +233,8 @@ impl TaskDriver {
     /// Returns a call by metamcp's id, or by its id at `server`.
     pub fn find(&self, server: Option<&str>, id: &str) -> Option<TaskRecord> {
         let store = self.store();
-        let found = store.get(id).filter(|task| server.is_none_or(|server| task.server == server));
+        let found =
+            store.get(id).filter(|task| server.is_none() || task.subject.server() == server);
         found.or_else(|| store.upstream(server?, id)).cloned()
     }
 

@@ -1,4 +1,4 @@
-//! The state of one call.
+//! The state of one task: of a call, or of a script.
 
 use std::time::Duration;
 
@@ -7,18 +7,17 @@ use serde_json::{Value, json};
 
 use crate::time_format;
 
-/// The state of one call. Its arguments are not kept: they may be secret, and are not needed.
+/// The state of one task. The arguments of a call are not kept: they may be secret, and are not
+/// needed. A script has a record of its own.
 ///
 /// Times are milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TaskRecord {
     /// Its id at metamcp.
     pub id: String,
-    /// The name of the server.
-    pub server: String,
-    /// The tool, as the server calls it.
-    pub tool: String,
+    /// The call or the script.
+    #[serde(flatten)]
+    pub subject: TaskSubject,
     /// Its status.
     pub status: TaskStatus,
     /// A description of the status, if any.
@@ -29,13 +28,50 @@ pub struct TaskRecord {
     pub updated_ms: u64,
     /// The time of its end.
     pub ended_ms: Option<u64>,
-    /// Its task at the server, if it is one.
+    /// The task at the server that the call is, if it is one.
     pub upstream: Option<UpstreamTask>,
     /// Its outcome.
     pub outcome: Option<TaskOutcome>,
     /// Its progress, as its server last reported it. Not written to disk.
     #[serde(skip)]
     pub progress: Option<Value>,
+}
+
+/// The subject of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TaskSubject {
+    /// A call of a tool.
+    Call {
+        /// The name of the server.
+        server: String,
+        /// The tool, as the server calls it.
+        tool: String,
+    },
+    /// A script of an operator.
+    Script {
+        /// The state that leads to its record.
+        #[serde(rename = "script")]
+        state: String,
+    },
+}
+
+impl TaskSubject {
+    /// Returns the server of a call.
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Self::Call { server, .. } => Some(server),
+            Self::Script { .. } => None,
+        }
+    }
+
+    /// Returns the members by which operators see it.
+    pub fn to_operator_json(&self) -> Value {
+        match self {
+            Self::Call { server, tool } => json!({ "server": server, "tool": tool }),
+            Self::Script { .. } => json!({ "script": true }),
+        }
+    }
 }
 
 /// A task of a server.
@@ -61,12 +97,11 @@ pub enum TaskOutcome {
 }
 
 impl TaskRecord {
-    /// Creates a call that has just started.
-    pub fn new(id: String, server: &str, tool: &str, now_ms: u64) -> Self {
+    /// Creates a task that has just started.
+    pub fn new(id: String, subject: TaskSubject, now_ms: u64) -> Self {
         Self {
             id,
-            server: server.to_owned(),
-            tool: tool.to_owned(),
+            subject,
             status: TaskStatus::Working,
             message: None,
             created_ms: now_ms,
@@ -85,19 +120,27 @@ impl TaskRecord {
         })
     }
 
-    /// Returns the call as operators see it, without its outcome. It is kept for `expiry` after its
+    /// Returns whether it can go on although the service was killed: as a task of another process,
+    /// or from its record.
+    pub fn survives(&self) -> bool {
+        match &self.subject {
+            TaskSubject::Call { .. } => {
+                self.upstream.as_ref().is_some_and(|upstream| upstream.survives)
+            }
+            TaskSubject::Script { .. } => true,
+        }
+    }
+
+    /// Returns the task as operators see it, without its outcome. It is kept for `expiry` after its
     /// end.
     pub fn to_operator_json(&self, expiry: Duration) -> Value {
         let expiry_ms = u64::try_from(expiry.as_millis()).unwrap_or(u64::MAX);
-        let mut object = json!({
-            "taskId": self.id,
-            "server": self.server,
-            "tool": self.tool,
-            "status": self.status.name(),
-            "createdAt": stamp(self.created_ms),
-            "lastUpdatedAt": stamp(self.updated_ms),
-            "ttl": expiry_ms,
-        });
+        let mut object = self.subject.to_operator_json();
+        object["taskId"] = json!(self.id);
+        object["status"] = json!(self.status.name());
+        object["createdAt"] = json!(stamp(self.created_ms));
+        object["lastUpdatedAt"] = json!(stamp(self.updated_ms));
+        object["ttl"] = json!(expiry_ms);
         let mut add = |name: &str, value: Option<Value>| {
             if let Some(value) = value {
                 object[name] = value;
@@ -120,7 +163,7 @@ fn stamp(ms: u64) -> String {
     time_format::rfc3339(i64::try_from(ms).unwrap_or_default(), 0)
 }
 
-/// The status of a call: the words of MCP, and two of metamcp.
+/// The status of a task: the words of MCP, and two of metamcp.
 ///
 /// ```text
 ///  working ◀──▶ input_required ──┐
@@ -173,7 +216,7 @@ impl TaskStatus {
         }
     }
 
-    /// Returns whether the call has ended.
+    /// Returns whether the task has ended.
     pub fn has_ended(self) -> bool {
         match self {
             Self::Working | Self::InputRequired | Self::Unreachable => false,
@@ -185,6 +228,22 @@ impl TaskStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_without_a_script_is_that_of_a_call() {
+        let call = TaskSubject::Call { server: "git".to_owned(), tool: "log".to_owned() };
+        let script = TaskSubject::Script { state: "metamcp.script.7".to_owned() };
+        for (subject, members) in
+            [(call, r#""server":"git","tool":"log""#), (script, r#""script":"metamcp.script.7""#)]
+        {
+            let task = TaskRecord::new("a".to_owned(), subject, 7);
+            let text = serde_json::to_string(&task).expect("JSON");
+            assert!(text.contains(members), "{text}");
+            assert_eq!(serde_json::from_str::<TaskRecord>(&text).expect("a task"), task);
+        }
+        let neither = r#"{"id":"a","status":"working","created_ms":7,"updated_ms":7}"#;
+        assert!(serde_json::from_str::<TaskRecord>(neither).is_err());
+    }
 
     #[test]
     fn the_name_of_a_status_equals_its_form_on_disk() {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 
-use super::{TaskOutcome, TaskRecord, TaskStatus, UpstreamTask};
+use super::{TaskOutcome, TaskRecord, TaskStatus, TaskSubject, UpstreamTask};
 use crate::{memory_budget::MemoryReservation, protocol::task};
 
 /// The limits on known calls.
@@ -98,7 +98,8 @@ impl TaskStore {
     /// Returns the call that is the task `id` at `server`.
     pub fn upstream(&self, server: &str, id: &str) -> Option<&TaskRecord> {
         let is_meant = |task: &&TaskRecord| {
-            task.server == server && task.upstream.as_ref().is_some_and(|found| found.id == id)
+            task.subject.server() == Some(server)
+                && task.upstream.as_ref().is_some_and(|found| found.id == id)
         };
         self.tasks.values().find(is_meant)
     }
@@ -198,7 +199,23 @@ impl TaskStore {
 }
 
 impl TaskRecord {
-    /// Records the end of the call.
+    /// Records that the service was restarted while the task ran.
+    pub fn restart(&mut self, now_ms: u64) {
+        let message = match &self.subject {
+            TaskSubject::Call { .. } => "the service was restarted while the call ran",
+            TaskSubject::Script { .. } => "the service was restarted, and the script goes on",
+        };
+        let message = message.to_owned();
+        match (&self.subject, self.survives()) {
+            (_, false) => self.end(TaskEnd::Unknown(message), now_ms),
+            (TaskSubject::Call { .. }, true) => {
+                (self.status, self.message) = (TaskStatus::Unreachable, Some(message));
+            }
+            (TaskSubject::Script { .. }, true) => self.message = Some(message),
+        }
+    }
+
+    /// Records the end of the task.
     pub fn end(&mut self, end: TaskEnd, now_ms: u64) {
         (self.status, self.message, self.outcome) = match end {
             // A result may say that the tool has failed. Source: MCP 2025-11-25, "Tasks".

@@ -131,10 +131,11 @@ mod tests {
     use std::{fs::File, os::unix::fs::PermissionsExt as _, time::Duration};
 
     use super::*;
-    use crate::task::{TaskEnd, TaskStatus};
+    use crate::task::{TaskEnd, TaskStatus, TaskSubject};
 
     fn task() -> TaskRecord {
-        TaskRecord::new(Uuid::new_v4().to_string(), "git", "log", 7)
+        let subject = TaskSubject::Call { server: "git".to_owned(), tool: "log".to_owned() };
+        TaskRecord::new(Uuid::new_v4().to_string(), subject, 7)
     }
 
     fn names(directory: &Path) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! One call from its start to its end.
+//! One task from its start to its end, and a call in particular.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    TaskDriver, TaskEnd, TaskEvent, TaskWork, UpstreamTask,
+    CallWork, TaskDriver, TaskEnd, TaskEvent, TaskSubject, TaskWork, UpstreamTask,
     driver::{CancelReply, TaskCommand},
 };
 use crate::{
@@ -30,17 +30,30 @@ enum CallAnswer {
 }
 
 impl TaskDriver {
-    /// Makes the call and drives it to its end. Sends `saved` once the call is on disk.
+    /// Does the work of a task to its end. Sends `saved` once the task is on disk.
     pub(super) async fn run(
         self: Arc<Self>,
         id: String,
         work: TaskWork,
-        mut commands: mpsc::Receiver<TaskCommand>,
+        commands: mpsc::Receiver<TaskCommand>,
         saved: oneshot::Sender<()>,
     ) {
         self.save(&id).await;
         let _gone = saved.send(());
-        let TaskWork { slot, tool, request, timeout, holder } = work;
+        match work {
+            TaskWork::Call(call) => self.run_call(id, call, commands).await,
+            TaskWork::Script(script) => self.run_script(&id, *script, commands).await,
+        }
+    }
+
+    /// Makes a call and drives it to its end.
+    async fn run_call(
+        &self,
+        id: String,
+        work: CallWork,
+        mut commands: mpsc::Receiver<TaskCommand>,
+    ) {
+        let CallWork { slot, tool, request, timeout, holder } = work;
         let server = slot.name().as_str().to_owned();
         let survives = survives(&slot.declared().transport);
         let deadline = Instant::now() + timeout;
@@ -77,13 +90,19 @@ impl TaskDriver {
         }
     }
 
-    /// Continues with a task that a server made for an earlier process.
+    /// Continues with a task of an earlier process: one that a server made, or a script.
     pub(super) async fn recover(
         self: Arc<Self>,
         id: String,
-        server: String,
+        subject: TaskSubject,
         mut commands: mpsc::Receiver<TaskCommand>,
     ) {
+        let server = match subject {
+            TaskSubject::Call { server, .. } => server,
+            TaskSubject::Script { state } => {
+                return self.resume_script(&id, &state, commands).await;
+            }
+        };
         let Some(upstream) = self.get(&id).and_then(|task| task.upstream) else { return };
         let deadline = Instant::now() + defaults::TASK_TIMEOUT_MAX;
         self.follow(&id, &server, upstream, None, deadline, &mut commands).await;
@@ -135,8 +154,8 @@ impl TaskDriver {
         }
     }
 
-    /// Ends a cancelled call that leaves nothing behind at its server.
-    async fn end_cancelled(&self, id: &str, reply: CancelReply) {
+    /// Ends a cancelled task that leaves nothing behind at its server.
+    pub(super) async fn end_cancelled(&self, id: &str, reply: CancelReply) {
         self.end(id, TaskEnd::Cancelled("cancelled by an operator".to_owned())).await;
         let _gone = reply.send(Ok(()));
     }

@@ -70,6 +70,11 @@ impl OperatorScripts {
         })
     }
 
+    /// Removes the record that `state` leads to, unless its script runs.
+    pub async fn discard(&self, state: &str) {
+        self.services.scripts.records.discard(state).await;
+    }
+
     /// Returns the circumstances of a script: a client with connections of its own, which end with
     /// it.
     fn context(

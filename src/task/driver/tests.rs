@@ -11,11 +11,11 @@ use crate::{
     forward::Forwarder,
     meta::MetaView,
     pool::Pool,
-    protocol::payloads::method,
+    protocol::{Message, payloads::method},
     provision::Provisioner,
     script::{ScriptRecords, ScriptServices},
     session::{SessionRegistry, SessionSigner},
-    task::TaskOutcome,
+    task::{CallWork, TaskOutcome, TaskStatus},
     tool::{ArgumentChecker, ToolDirectory},
 };
 
@@ -81,13 +81,13 @@ impl Rig {
         let tool = page.expect("a page").items.remove(0);
         let params = format!(r#"{{"name":"{}","arguments":{{}}}}"#, tool.key);
         let request = Message::request(method::TOOLS_CALL, Some(&params));
-        TaskWork {
+        TaskWork::Call(CallWork {
             slot: self.pool.slot("git").expect("declared"),
             tool,
             request,
             timeout,
             holder: Holder::SERVICE,
-        }
+        })
     }
 
     async fn start(&self, tool: &str) -> String {

@@ -3,13 +3,15 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::task::TaskSubject;
 
 const LIMITS: TaskLimits =
     TaskLimits { n_running: 3, n_tasks: 4, n_bytes: 100, expiry: Duration::from_secs(3600) };
 const HOUR_MS: u64 = 3_600_000;
 
 fn begin(store: &mut TaskStore, id: &str, now_ms: u64) -> Vec<String> {
-    store.insert(TaskRecord::new(id.to_owned(), "git", "log", now_ms))
+    let subject = TaskSubject::Call { server: "git".to_owned(), tool: "log".to_owned() };
+    store.insert(TaskRecord::new(id.to_owned(), subject, now_ms))
 }
 
 fn result(text: &str) -> TaskEvent {
