@@ -198,6 +198,7 @@ async fn dispatch(request: &ControlRequest<'_>) -> MethodResult {
         Method::ToolsGrep => tools::grep(request).await,
         Method::ToolsCallAsync => tasks::call(request).await,
         Method::ScriptsRun => scripts::run(request).await,
+        Method::ScriptsRunAsync => scripts::run_async(request).await,
         Method::TasksList => tasks::list(request).await,
         Method::TasksGet => tasks::get(request).await,
         Method::TasksResult => tasks::result(request).await,

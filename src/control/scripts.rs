@@ -1,11 +1,12 @@
 //! The methods `scripts/…`.
 
-use super::{ControlRequest, MethodResult};
+use super::{ControlRequest, MethodResult, tasks};
 use crate::{
     config::defaults,
     meta::RequestedScript,
     protocol::{ObjectMembers, RpcError},
     script::ScriptTask,
+    task::TaskWork,
     view::operator::{self, ProgressLines},
 };
 
@@ -16,6 +17,12 @@ pub(super) async fn run(request: &ControlRequest<'_>) -> MethodResult {
     let progress = request.requester.lines.as_ref().zip(token);
     let progress = progress.map(|(lines, token)| ProgressLines { lines, token });
     operator::finish_script(script, progress).await
+}
+
+/// Answers `scripts/run-async`.
+pub(super) async fn run_async(request: &ControlRequest<'_>) -> MethodResult {
+    let script = TaskWork::Script(Box::new(script(request)?));
+    Ok(tasks::start(request.service, script).await?.to_string())
 }
 
 /// Returns the script that a request describes, ready to run.

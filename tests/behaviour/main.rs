@@ -8,6 +8,7 @@ mod harness;
 
 mod attacks;
 mod background_calls;
+mod background_scripts;
 mod batches;
 mod bearer_token;
 mod breaker;
