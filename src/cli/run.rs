@@ -50,6 +50,9 @@ pub(super) struct Args {
     /// The maximum number of tool calls; default: `execute.max_tool_calls`
     #[arg(long, value_name = "N")]
     max_tool_calls: Option<usize>,
+    /// Let the service run the script by itself: prints a task ID for `metamcp task`
+    #[arg(long = "async")]
+    is_async: bool,
     /// The words of the constant `args`
     #[arg(last = true, value_name = "ARGUMENTS")]
     args: Vec<String>,
@@ -69,23 +72,30 @@ struct ScriptResult<'a> {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let (name, code) = read(args)?;
-    let params = json!({
+    let mut params = json!({
         "code": code,
         "args": args.args,
         "timeout": args.timeout_ms,
         "maxToolCalls": args.max_tool_calls,
-        "_meta": { "progressToken": 1 },
     });
+    let method = match args.is_async {
+        true => "scripts/run-async",
+        false => {
+            params["_meta"] = json!({ "progressToken": 1 });
+            "scripts/run"
+        }
+    };
     let answer = service_target::run(async {
         let mut service = args.common.target.connect().await?;
-        interruptible_request::send(&mut service, "scripts/run", &params.to_string()).await
+        interruptible_request::send(&mut service, method, &params.to_string()).await
     })?;
-    match answer {
-        Ok(result) if args.common.json => output::json(result.get()),
-        Ok(result) => print_result(&result)?,
-        Err(refusal) => return Err(failure(&name, &refusal)),
+    let result = answer.map_err(|refusal| failure(&name, &refusal, &refusal.data.context))?;
+    match (args.common.json, args.is_async) {
+        (false, false) => print_result(&result),
+        (_, _) => args.common.print(&result, |task| {
+            output::print(&format!("{}\n", output::word(&task["taskId"])));
+        }),
     }
-    Ok(())
 }
 
 /// Prints the console output and the value of a script.
@@ -108,8 +118,8 @@ pub(super) fn print_result(result: &RawValue) -> Result<(), Failed> {
 }
 
 /// Prints the output and the error of the script `name`, and returns the failure with its details.
-fn failure(name: &str, refusal: &ServiceError) -> Failed {
-    let context = &refusal.data.context;
+/// `context` has the place in the script.
+pub(super) fn failure(name: &str, refusal: &ServiceError, context: &Value) -> Failed {
     output::console(context["output"].as_str().unwrap_or_default());
     let mut failed = service_target::refused(refusal);
     if context["limit"] == "code" {

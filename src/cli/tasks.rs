@@ -1,19 +1,19 @@
-//! `metamcp tasks` and `metamcp task`: all background calls, and one of them.
+//! `metamcp tasks` and `metamcp task`: all background calls and scripts, and one of them.
 
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
     FAILED, Failed,
     call::result,
-    output,
+    output, run,
     service_target::{self, OutputArgs, ServiceTarget},
     text_table::{CellColour, TableCell, TextTable},
 };
 use crate::{config::defaults, control::socket_client::ControlClientError};
 
-/// List the tasks: calls that continue without their callers
+/// List the tasks: calls and scripts that continue without their callers
 ///
-/// `metamcp call --async` starts one.
+/// `metamcp call --async` and `metamcp run --async` start one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// List only the tasks of this server
@@ -30,9 +30,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         for of_server in output::items(listed) {
             let server = output::word(&of_server["server"]);
             for task in output::items(&of_server["tasks"]) {
+                let id = output::word(&task["taskId"]);
+                let is_script = task["script"] == true;
                 table.row([
-                    format!("{server}/{}", output::word(&task["taskId"])).into(),
-                    output::word(&task["tool"]).into(),
+                    if is_script { id.into() } else { format!("{server}/{id}").into() },
+                    if is_script { "(script)".into() } else { output::word(&task["tool"]).into() },
                     status(&output::word(&task["status"])),
                     output::word(&task["createdAt"]).into(),
                     output::first_line(&task["statusMessage"]).into(),
@@ -57,7 +59,7 @@ pub(super) fn status(status: &str) -> TableCell {
 
 /// Show a task, take its result, or cancel it
 ///
-/// Exits with 1 when the result is an error of the tool.
+/// Exits with 1 when the result is an error of the tool, or the script has failed.
 #[derive(Debug, clap::Args)]
 pub(super) struct TaskArgs {
     /// The task: `ID`, or `SERVER/ID`
@@ -83,30 +85,46 @@ pub(super) fn inspect(args: &TaskArgs) -> Result<(), Failed> {
     };
     let target = &args.common.target;
     if args.result || args.wait {
-        let result = match args.wait {
-            true => {
-                params["wait"] = true.into();
-                service_target::run(wait(target, &params))?
-            }
-            false => target.call_service("tasks/result", &params)?,
-        };
-        args.common.print(&result, |value| result::print(&result::parts(value)))?;
-        let has_failed = service_target::value(&result)?["isError"] == true;
-        return if has_failed { Err(Failed::printed(FAILED)) } else { Ok(()) };
+        if args.wait {
+            params["wait"] = true.into();
+        }
+        let result = service_target::run(result(target, &params, args.wait))?;
+        return print_result(&result, &args.common);
     }
     let method = if args.cancel { "tasks/cancel" } else { "tasks/get" };
     let task = target.call_service(method, &params)?;
     args.common.print(&task, show)
 }
 
-/// Asks for the result until the task is finished; the service answers after a limited time.
-async fn wait(target: &ServiceTarget, params: &Value) -> Result<Box<RawValue>, Failed> {
+/// Prints the result of a call or a script.
+fn print_result(result: &RawValue, common: &OutputArgs) -> Result<(), Failed> {
+    let value = service_target::value(result)?;
+    let is_of_script = value.get("content").is_none() && value.get("toolCalls").is_some();
+    match common.json {
+        false if is_of_script => run::print_result(result)?,
+        _ => common.print(result, |value| result::print(&result::parts(value)))?,
+    }
+    if value["isError"] == true { Err(Failed::printed(FAILED)) } else { Ok(()) }
+}
+
+/// Asks for the result. With `is_waiting`, asks until the task is finished; the service answers
+/// after a limited time.
+async fn result(
+    target: &ServiceTarget,
+    params: &Value,
+    is_waiting: bool,
+) -> Result<Box<RawValue>, Failed> {
     let mut service = target.connect_running().await?;
     let params = params.to_string();
     loop {
         match service.ask("tasks/result", &params, defaults::CONTROL_CALL_TIMEOUT).await {
             Err(ControlClientError::Refused(refusal))
-                if refusal.data.code == "TASK_NOT_FINISHED" => {}
+                if is_waiting && refusal.data.code == "TASK_NOT_FINISHED" => {}
+            Err(ControlClientError::Refused(refusal)) if refusal.data.context["script"] == true => {
+                // The task has failed with the error of the script.
+                let context = &refusal.data.context["data"]["context"];
+                return Err(run::failure("<script>", &refusal, context));
+            }
             answer => return answer.map_err(service_target::failed),
         }
         // If the service answers without waiting, the pause limits the rate of requests.
