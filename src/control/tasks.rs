@@ -43,7 +43,7 @@ pub(super) async fn call(request: &ControlRequest<'_>) -> MethodResult {
     let CheckedCall { tool, request, .. } = service.parts.operators.request(&call).await?;
     let server = tool.slot.name().clone();
     let work = CallWork { slot: tool.slot, tool: tool.item, request, timeout, holder };
-    let mut started = start(service, TaskWork::Call(work)).await?;
+    let mut started = start(service, TaskWork::Call(Box::new(work))).await?;
     started["server"] = json!(server);
     Ok(to_text(&started))
 }

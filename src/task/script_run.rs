@@ -30,7 +30,7 @@ impl TaskDriver {
                         return self.end(id, TaskEnd::of_script(answer)).await;
                     }
                     ScriptStep::Event(event) => {
-                        if let Some(progress) = operator::script_progress(event) {
+                        if let Some(progress) = operator::script_progress(*event) {
                             self.record_event(id, TaskEvent::Progress(progress)).await;
                         }
                     }

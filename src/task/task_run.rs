@@ -41,7 +41,7 @@ impl TaskDriver {
         self.save(&id).await;
         let _gone = saved.send(());
         match work {
-            TaskWork::Call(call) => self.run_call(id, call, commands).await,
+            TaskWork::Call(call) => self.run_call(id, *call, commands).await,
             TaskWork::Script(script) => self.run_script(&id, *script, commands).await,
         }
     }

@@ -14,7 +14,7 @@ use crate::{
 /// The work of a task to start.
 pub enum TaskWork {
     /// A call of a tool.
-    Call(CallWork),
+    Call(Box<CallWork>),
     /// A script.
     Script(Box<ScriptTask>),
 }
@@ -52,7 +52,8 @@ impl TaskWork {
     /// Returns the subject of the task. Writes the record of a script.
     pub(super) async fn subject(&mut self) -> Result<TaskSubject, TaskStartError> {
         Ok(match self {
-            Self::Call(CallWork { slot, tool, .. }) => {
+            Self::Call(call) => {
+                let CallWork { slot, tool, .. } = &**call;
                 TaskSubject::Call { server: slot.name().to_string(), tool: tool.key.clone() }
             }
             Self::Script(script) => {

@@ -81,13 +81,13 @@ impl Rig {
         let tool = page.expect("a page").items.remove(0);
         let params = format!(r#"{{"name":"{}","arguments":{{}}}}"#, tool.key);
         let request = Message::request(method::TOOLS_CALL, Some(&params));
-        TaskWork::Call(CallWork {
+        TaskWork::Call(Box::new(CallWork {
             slot: self.pool.slot("git").expect("declared"),
             tool,
             request,
             timeout,
             holder: Holder::SERVICE,
-        })
+        }))
     }
 
     async fn start(&self, tool: &str) -> String {
