@@ -62,7 +62,7 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    the command failed: the service or a server refused, a tool reported an error, or a script failed
+  1    the command failed: the service or a server refused, or a tool or a script failed
   64   the command line is invalid
   69   no service answers
   78   the configuration is invalid

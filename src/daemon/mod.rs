@@ -31,7 +31,7 @@ use crate::{
         stdio_pipe::{self, ClientPipe},
     },
     memory_budget::{self, MemoryBudget},
-    meta::MetaView,
+    meta::{MetaView, OperatorScripts},
     oauth::{self, LoginService},
     pool::Pool,
     provision::Provisioner,
@@ -167,7 +167,7 @@ impl Daemon {
             Arc::clone(&provisioner),
             ScriptServices::new(ScriptRecords::in_directory(state.as_deref())),
         );
-        let (scripts, services) = (meta.operator_scripts(), Arc::clone(&forwarder));
+        let (scripts, services) = (OperatorScripts::of_view(&meta), Arc::clone(&forwarder));
         let views = Arc::new(Views::new(services, Arc::clone(&catalog), meta));
         let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
         let operators = OperatorView::new(services, lists, directory, checker, scripts);

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use super::{
     call, chain,
     definitions::{self, MetaTool},
-    describe, discover,
-    execute::{self, OperatorScripts},
+    describe, discover, execute,
     kept_results::KeptResults,
     meta_arguments::MetaArguments,
     meta_call::{MetaCall, MetaRefusal, MetaServices},
@@ -61,9 +60,9 @@ impl MetaView {
         Self { services: Arc::new(services) }
     }
 
-    /// Returns the scripts of operators, which use the services of this view.
-    pub fn operator_scripts(&self) -> OperatorScripts {
-        OperatorScripts::new(Arc::clone(&self.services))
+    /// Returns the services of the view.
+    pub(super) fn services(&self) -> &Arc<MetaServices> {
+        &self.services
     }
 
     /// Returns the discovery result, for modern clients.

@@ -52,10 +52,10 @@ impl TaskWork {
     /// Returns the subject of the task. Writes the record of a script.
     pub(super) async fn subject(&mut self) -> Result<TaskSubject, TaskStartError> {
         Ok(match self {
-            Self::Call(call) => {
-                let CallWork { slot, tool, .. } = &**call;
-                TaskSubject::Call { server: slot.name().to_string(), tool: tool.key.clone() }
-            }
+            Self::Call(call) => TaskSubject::Call {
+                server: call.slot.name().to_string(),
+                tool: call.tool.key.clone(),
+            },
             Self::Script(script) => {
                 let state = script.record_from_start().await;
                 let unrecorded = |error: io::Error| TaskStartError::Unrecorded(error.to_string());

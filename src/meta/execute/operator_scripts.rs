@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    super::meta_call::MetaServices, operations::ScriptOperations,
-    requested_script::RequestedScript, script_answer::operator_answer,
+    super::{meta_call::MetaServices, meta_view::MetaView},
+    operations::ScriptOperations,
+    requested_script::RequestedScript,
+    script_answer::operator_answer,
 };
 use crate::{
     capacity_holder::Holder,
@@ -29,9 +31,9 @@ pub struct OperatorScripts {
 }
 
 impl OperatorScripts {
-    /// Returns the scripts over the services of the view `meta`.
-    pub(in crate::meta) fn new(services: Arc<MetaServices>) -> Self {
-        Self { services }
+    /// Returns the scripts of operators, which use the services of `view`.
+    pub fn of_view(view: &MetaView) -> Self {
+        Self { services: Arc::clone(view.services()) }
     }
 
     /// Returns a script, ready to run, that counts for `holder`. `meta` is the `_meta` of the
@@ -68,6 +70,20 @@ impl OperatorScripts {
         resumed.map_err(|error| {
             Box::new(ErrorObject::new(ErrorCode::OutcomeUnknown, error.to_string(), ""))
         })
+    }
+
+    /// Returns whether scripts may run, and whether this process can isolate them, with the reasons.
+    pub fn to_operator_json(&self) -> Value {
+        let services = &self.services;
+        let launcher = services.scripts.launcher(&services.forwarder.peek_config().execute);
+        let mut object = json!({ "available": launcher.is_ok() });
+        if let Err(reason) = launcher {
+            object["reason"] = json!(reason);
+        }
+        if let Some(reason) = services.scripts.isolation_error() {
+            object["isolationError"] = json!(reason);
+        }
+        object
     }
 
     /// Removes the record that `state` leads to, unless its script runs.

@@ -9,7 +9,7 @@ use crate::{
     config::{Config, load::parsed},
     connection::in_process::InProcessLauncher,
     forward::Forwarder,
-    meta::MetaView,
+    meta::{MetaView, OperatorScripts},
     pool::Pool,
     protocol::{Message, payloads::method},
     provision::Provisioner,
@@ -56,7 +56,7 @@ impl Rig {
             ScriptServices::new(ScriptRecords::in_directory(None)),
         );
         let (services, lists) = (Arc::clone(&forwarder), Arc::clone(&catalog));
-        let scripts = meta.operator_scripts();
+        let scripts = OperatorScripts::of_view(&meta);
         let operators = OperatorView::new(services, lists, directory, checker, scripts);
         let state = tempfile::tempdir().expect("a directory");
         let tasks =
