@@ -42,6 +42,7 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
         "pool": camel(json!(found.pool)),
         "quarantined": camel(json!(found.quarantined)),
         "collisions": camel(json!(found.collisions)),
+        "scripts": request.service.parts.operators.scripts().to_operator_json(),
     });
     if let Some(memory) = memory {
         answer["memory"] = json!(memory);

@@ -34,6 +34,8 @@ pub enum FindingArea {
     Servers,
     /// The names of tools, and their number.
     Names,
+    /// The isolation of scripts.
+    Scripts,
     /// The systemd unit.
     Unit,
     /// The system clock.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{
-        self, Config, ConfigSources, defaults, environment, load::LoadError,
+        self, Config, ConfigSources, ExecuteConfig, defaults, environment, load::LoadError,
         secret::credentials_directory,
     },
     error_report::chain,
@@ -33,6 +33,7 @@ mod probe_phase;
 mod probed_connection;
 mod recording_launcher;
 mod sandbox;
+mod script_isolation;
 mod service_login;
 mod sockets;
 mod tool_names;
@@ -131,6 +132,9 @@ pub async fn examine(
         if let (Some(unit), Some(directives)) = (&installed, &directives) {
             examine_unit(unit, directives, &command, found).await;
         }
+        let execute = config.as_ref().map_or_else(ExecuteConfig::default, |config| config.execute);
+        let isolation = service.as_ref().and_then(|service| service.isolation.as_ref());
+        script_isolation::examine(&execute, isolation, found);
         host::clock(found).await;
         host::memory(found);
     }

@@ -14,6 +14,7 @@ use tokio::{
 
 use super::{
     finding::{Finding, FindingArea::Sockets, FindingSeverity},
+    script_isolation::ServiceIsolation,
     service_login::ServiceLogin,
 };
 use crate::{
@@ -28,6 +29,8 @@ use crate::{
 pub(super) struct ServiceReport {
     /// Its version.
     pub(super) version: Option<String>,
+    /// The isolation of scripts, if the service reports it.
+    pub(super) isolation: Option<ServiceIsolation>,
     /// The servers that need a secret, with `true` if the service has it.
     pub(super) secrets: BTreeMap<ServerName, bool>,
     /// The logins at servers that have asked for one.
@@ -121,9 +124,14 @@ async fn ask(path: &Path) -> Result<ServiceReport, String> {
     let status =
         socket_client::ask(path, "daemon/status", None).await.map_err(|error| chain(&error))?;
     let version = status["version"].as_str().map(str::to_owned);
+    let isolation = status["scripts"].is_object().then(|| {
+        let reason = status["scripts"]["isolationError"].as_str();
+        reason.map_or(Ok(()), |reason| Err(reason.to_owned()))
+    });
     let begin = Instant::now();
     let states = socket_client::ask(path, "auth/status", None).await.unwrap_or_default();
-    let mut report = ServiceReport { version, took: begin.elapsed(), ..ServiceReport::default() };
+    let took = begin.elapsed();
+    let mut report = ServiceReport { version, isolation, took, ..ServiceReport::default() };
     for entry in states.as_array().into_iter().flatten() {
         let server = entry["server"].as_str().and_then(|name| ServerName::new(name).ok());
         let (Some(server), auth) = (server, &entry["auth"]) else { continue };

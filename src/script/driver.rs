@@ -517,7 +517,6 @@ pub struct ScriptExchange<A = Bytes> {
 
 /// The next step of a script.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a step is taken apart at once")]
 pub enum ScriptStep<A = Bytes> {
     /// An event for the client.
     Event(Box<ScriptEvent>),

@@ -25,6 +25,11 @@ impl ScriptServices {
         Self { records, isolation }
     }
 
+    /// Returns the reason why this process cannot isolate scripts, if it cannot.
+    pub fn isolation_error(&self) -> Option<&str> {
+        self.isolation.as_ref().err().map(String::as_str)
+    }
+
     /// Returns the way to start a sandbox.
     ///
     /// # Errors

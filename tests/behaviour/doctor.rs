@@ -2,11 +2,17 @@
 
 use std::{
     fs,
-    os::unix::{fs::PermissionsExt as _, net::UnixListener},
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::{
+        fs::PermissionsExt as _,
+        net::{UnixListener, UnixStream},
+    },
     path::Path,
+    thread,
 };
 
-use serde_json::Value;
+use metamcp::confine::isolation_support;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{daemon, daemon::Daemon, fake::Fakes};
@@ -220,4 +226,61 @@ fn doctor_reports_a_service_that_does_not_require_its_token() {
     assert!(report.contains(" answers clients, ") && !report.contains(" no token"), "{report}");
     let (code, report) = doctor_report(&Daemon::with("").ready());
     assert!(code == 1 && report.contains(" requires no token"), "{report}");
+}
+
+/// Answers the doctor at a socket as a service whose unit forbids the isolation of scripts.
+fn serve_filtered(stream: UnixStream) {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    while reader.read_line(&mut line).is_ok_and(|n_bytes| n_bytes > 0) {
+        let request: Value = serde_json::from_str(&line).expect("a request");
+        let scripts = json!({ "available": false, "isolationError": "the call is refused" });
+        let result = match request["method"].as_str() {
+            Some("daemon/status") => json!({ "scripts": scripts }),
+            _ => json!([]),
+        };
+        let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+        // The doctor may have left.
+        drop(writeln!(reader.get_mut(), "{answer}"));
+        line.clear();
+    }
+}
+
+#[test]
+fn doctor_reports_the_isolation_of_scripts_as_the_running_service_sees_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = directory.path().join("c.toml");
+    let report_of = |section: &str, socket: &Path| {
+        fs::write(&config, format!("[listen]\nhttp = \"127.0.0.1:0\"\n{section}"))
+            .expect("written");
+        doctor(&config, &["--no-dial", "--socket", &socket.display().to_string()]).1
+    };
+    let is_supported = isolation_support().is_ok();
+    let nowhere = directory.path().join("nowhere.sock");
+    let daemon = Daemon::with("").ready();
+    for (socket, isolated) in [
+        (nowhere.clone(), "ok      scripts can be isolated\n"),
+        (daemon.control(), "ok      the service can isolate scripts\n"),
+    ] {
+        let report = report_of("", &socket);
+        let expected = if is_supported { isolated } else { "warning scripts cannot be isolated\n" };
+        assert!(report.contains(expected), "{report}");
+    }
+    assert!(report_of("[execute]\nenabled = false\n", &nowhere).contains("scripts are disabled"));
+
+    let socket = directory.path().join("filtered.sock");
+    let listener = UnixListener::bind(&socket).expect("bound");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(|| serve_filtered(stream));
+        }
+    });
+    let report = report_of("", &socket);
+    let expected = match is_supported {
+        true => {
+            "warning the service cannot isolate scripts, although this shell can\n        the call is refused\n"
+        }
+        false => "The service: the call is refused\n",
+    };
+    assert!(report.contains(expected), "{report}");
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::{daemon::Daemon, fake::Fakes, operator::Operator};
 
 /// The members whose value varies, each with its replacement.
-const VARYING: [(&str, &str); 14] = [
+const VARYING: [(&str, &str); 15] = [
     // Concurrent list requests cause one or several attempts to connect a missing server.
     ("failures", "[number]"),
     ("pid", "[process]"),
@@ -19,6 +19,8 @@ const VARYING: [(&str, &str); 14] = [
     ("version", "[version]"),
     ("tasks", "[number]"),
     ("requests", "[number]"),
+    // A host may be unable to isolate scripts.
+    ("scripts", "[scripts]"),
     ("memoryBytes", "[bytes]"),
     ("ownBytes", "[bytes]"),
     ("maxBytes", "[bytes]"),
