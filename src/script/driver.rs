@@ -11,7 +11,7 @@ use futures_util::{
     future::{BoxFuture, pending},
     stream::FuturesUnordered,
 };
-use serde_json::{json, value::RawValue};
+use serde_json::{Map, json, value::RawValue};
 use tokio::{
     sync::mpsc,
     task::yield_now,
@@ -33,7 +33,7 @@ use crate::{
     fair_share::Admission,
     memory_budget::MemoryReservation,
     protocol::Message,
-    sandbox::message::{OperationOutcome, ScriptOperation, ScriptStart},
+    sandbox::message::{OperationFailure, OperationOutcome, ScriptOperation, ScriptStart},
     time_format,
 };
 
@@ -253,8 +253,11 @@ impl ScriptTask {
                     OperationStep::End(OperationEnd::Settled(outcome)) => {
                         self.state.on_settled(operation, outcome, time_format::now_ms())
                     }
-                    OperationStep::End(OperationEnd::Asked(question)) => {
+                    OperationStep::End(OperationEnd::Asked(question)) if self.can_suspend => {
                         self.state.on_asked(operation, question)
+                    }
+                    OperationStep::End(OperationEnd::Asked(_)) => {
+                        self.state.on_settled(operation, unanswerable(), time_format::now_ms())
                     }
                     OperationStep::Note(OperationNote::Event(event)) => {
                         let is_question = matches!(*event, ScriptEvent::Question(_));
@@ -376,6 +379,18 @@ async fn send(
         None => sent.await,
     };
     Ok(())
+}
+
+/// Returns the outcome of an operation that asks a client who cannot answer.
+fn unanswerable() -> OperationOutcome {
+    OperationOutcome::Failure(OperationFailure {
+        code: "execution_failed".to_owned(),
+        message: "the tool asks for input, which the caller of this script cannot give".to_owned(),
+        hint: "Call the tool from a client that can answer.".to_owned(),
+        server: None,
+        tool: None,
+        details: Map::new(),
+    })
 }
 
 /// Returns the result that asks the client, JSON text.

@@ -322,6 +322,16 @@ async fn a_script_without_an_answer_asks_again() {
 }
 
 #[tokio::test]
+async fn a_question_to_a_caller_that_cannot_answer_fails_its_call() {
+    let rig = Rig::new();
+    let context = ScriptContext { can_suspend: false, ..rig.context() };
+    let code = "try { await servers.a.ask({}) } catch (e) { return e.message }".to_owned();
+    let task = ScriptTask::new(code, None, limits(), REQUEST.to_owned(), context);
+    let value = returned(&finish(task).await);
+    assert_eq!(value, "the tool asks for input, which the caller of this script cannot give");
+}
+
+#[tokio::test]
 async fn only_the_same_request_goes_on_with_a_script_and_only_one_at_a_time() {
     let rig = Rig::new();
     let outcome = rig.run(ASKING).await;
