@@ -82,7 +82,7 @@
 //! | slot | the place of one server in the pool, with its connections |
 //! | snapshot | an immutable view of the catalog with its search index |
 //! | supervisor | the driver that connects, watches, closes and reconnects one connection |
-//! | task | a call that continues without its caller, or a server's own MCP task |
+//! | task | a call or a script that continues without its caller, or a server's own MCP task |
 //! | unit | a systemd unit that runs a server, reached over its socket |
 //! | upstream | an MCP server over HTTP |
 //! | view | what a client sees at a path: `direct`, `meta`, or one server; operators have one, too |
@@ -142,7 +142,7 @@
 //! | [`meta`] | the meta-tools: definitions, arguments, execution, replies |
 //! | [`view`] | the views: merged, one server, operators; the table of paths, and the dispatch |
 //! | [`status`] | the state of the service, for systemd, probes and operators |
-//! | [`task`] | calls that continue without their callers |
+//! | [`task`] | calls and scripts that continue without their callers |
 //! | [`ingress`] | HTTP, and MCP over a pipe |
 //! | [`control`] | the control interface |
 //! | [`bridge`] | a stdio client in front of a service that may restart |
