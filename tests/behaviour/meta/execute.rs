@@ -121,7 +121,7 @@ async fn types_are_removed_and_every_place_is_that_of_the_code_as_written() {
     let script = "interface Row { name: string }\nconst first = (rows: Row[]): string => rows[0]!.name as string;\nreturn first([{ name: 'a' }])";
     assert_eq!(value(&meta, script).await, "a");
     for (script, place) in [
-        ("const a: number = 1;\n/* é */ (a as any).b.c", (2, 9)),
+        ("const a: number = 1;\n/* é */ (a as any).b.c", (2, 10)),
         ("type A = string;\nenum B { C }", (2, 1)),
     ] {
         let error = meta.error("mcp_execute", code(script)).await;
