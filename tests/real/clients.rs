@@ -156,7 +156,7 @@ fn path_cases(servers: &Installed) -> [PathCase; N_CASES] {
         PathCase {
             path: "/meta",
             description: "all servers, behind a few tools",
-            tools: json!(["mcp_discover", "mcp_provision", "mcp_call"]),
+            tools: json!(["mcp_discover", "mcp_provision", "mcp_call", "mcp_execute"]),
             calls: json!([
                 discover("commits of a repository", "git_log"),
                 discover("what time is it in another city", "convert_time"),
