@@ -212,7 +212,7 @@ async fn a_script_with_the_types_of_real_tools_compiles_and_wrong_use_is_rejecte
   const found = await searchTools("weather", { server: "everything", limit: 3 });
   await sleep(10);
   progress(1, 2, "half");
-  console.log(words, found.tools[0].tool);
+  console.log(words, found[0].tool);
   await describeTool("everything", "get-sum");
   return runChain([{ tool_id: "everything/get-sum", args: { a: degrees, b: 1 } }]);
 }
