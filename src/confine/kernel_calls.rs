@@ -2,10 +2,10 @@
 
 #![expect(
     unsafe_code,
-    reason = "no crate wraps close_range, PR_SET_MDWE, mallopt and the probes of Landlock and seccomp"
+    reason = "no crate wraps close_range, PR_SET_MDWE, mallopt, localtime_r and the probes of Landlock and seccomp"
 )]
 
-use std::{ffi::c_long, io, ops::RangeInclusive, ptr};
+use std::{ffi::c_long, io, mem::MaybeUninit, ops::RangeInclusive, ptr};
 
 /// The flag with which landlock_create_ruleset(2) returns the version of its interface.
 const LANDLOCK_VERSION: u32 = 1;
@@ -83,6 +83,19 @@ pub(super) fn keep_freed_memory() {
     // SAFETY: mallopt takes numbers, and there is one thread.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
+    }
+}
+
+/// Has the C library read the time zone, which it does once.
+///
+/// It opens a file for any zone but UTC, also for one that `TZ` describes in full. A process without
+/// files would be killed when it first converts a time to local time.
+pub(super) fn read_time_zone() {
+    let (start_of_1970, mut fields) = (0, MaybeUninit::<libc::tm>::uninit());
+    // SAFETY: both pointers are to live variables, and the call initialises the second. It reads the
+    // environment, which no other thread changes: there is one.
+    unsafe {
+        libc::localtime_r(&raw const start_of_1970, fields.as_mut_ptr());
     }
 }
 

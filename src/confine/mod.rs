@@ -28,6 +28,7 @@
 //! - Exhausted memory is an error of the allocator. A panic or an abort is a death by `SIGSYS`,
 //!   because both make other calls: a panic hook that exits makes it a status.
 //! - The environment stays in memory: spawn the process with an empty one.
+//! - Local time is that of the zone at the confinement.
 //! - The kernel sends the death signal when the *thread* that spawned the process ends. So a thread
 //!   spawns it that lives as long as the process should.
 
@@ -121,6 +122,7 @@ pub fn confine(restrictions: &Restrictions) -> Result<ConfinementReport, Confine
             .map_err(ConfineError::InvalidRules)?;
     check_threads()?;
     kernel_calls::keep_freed_memory();
+    kernel_calls::read_time_zone();
     open_descriptors::close_inherited().map_err(ConfineError::OpenDescriptors)?;
     // Landlock needs one descriptor for a moment.
     let (descriptors, others): (Vec<_>, Vec<_>) =
