@@ -20,18 +20,19 @@ use rquickjs::{
     CatchResultExt, CaughtError, Context, Ctx, Function, Object, Promise, Runtime, Value,
     context::EvalOptions, function::Func, promise::PromiseState,
 };
-use serde::Deserialize;
-use serde_json::{Map, value::RawValue};
+use serde_json::value::RawValue;
 
-use super::message::{
-    CodePlace, FRAME_HEAD_BYTES, FailureKind, FrameError, HostMessage, OperationFailure,
-    OperationOutcome, SandboxMessage, ScriptFailure, ScriptOperation, ScriptProgress, ScriptStart,
-    Settlement, frame, frame_length, read_message,
+use super::{
+    message::{
+        CodePlace, FRAME_HEAD_BYTES, FailureKind, FrameError, HostMessage, OperationOutcome,
+        SandboxMessage, ScriptFailure, ScriptOperation, ScriptProgress, ScriptStart, Settlement,
+        frame, frame_length, read_message,
+    },
+    thrown_value::{SCRIPT, ThrownValue},
+    type_stripping::strip_types,
 };
-use super::type_stripping::strip_types;
 
-/// The names of the two sources in traces.
-const SCRIPT: &str = "script.js";
+/// The name of the prelude in traces.
 const PRELUDE: &str = "prelude.js";
 
 /// The code before that of the script: one line.
@@ -264,7 +265,7 @@ impl<'js> World<'js> {
             CaughtError::Error(error) => return failed(kind, error.to_string(), None),
         };
         let described = self.describe.call::<_, String>((thrown,)).ok();
-        let described = described.and_then(|text| serde_json::from_str::<Thrown>(&text).ok());
+        let described = described.and_then(|text| serde_json::from_str::<ThrownValue>(&text).ok());
         let Some(thrown) = described else {
             let message = "it threw a value that cannot be described";
             return failed(kind, message.to_owned(), None);
@@ -315,66 +316,4 @@ fn operation_of(kind: &str, server: String, tool: String, args: String) -> Optio
         "search" => ScriptOperation::Search(args),
         _ => ScriptOperation::Chain(args),
     })
-}
-
-/// An exception, as the prelude describes it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Thrown {
-    name: String,
-    message: String,
-    stack: String,
-    #[serde(default)]
-    is_tool_error: bool,
-    code: Option<String>,
-    server: Option<String>,
-    tool: Option<String>,
-    hint: Option<String>,
-    details: Option<Map<String, serde_json::Value>>,
-}
-
-impl Thrown {
-    /// Returns the failure of the script with this `code`.
-    fn into_failure(self, kind: FailureKind, code: &str) -> ScriptFailure {
-        let is_memory = self.name == "InternalError" && self.message == "out of memory";
-        let kind = if is_memory { FailureKind::Memory } else { kind };
-        let stack: Vec<String> =
-            self.stack.lines().filter_map(|frame| frame_of_script(frame, code)).collect();
-        let place = stack.first().and_then(|frame| place_of(frame));
-        let cause = self.is_tool_error.then(|| OperationFailure {
-            code: self.code.unwrap_or_default(),
-            message: self.message.clone(),
-            hint: self.hint.unwrap_or_default(),
-            server: self.server,
-            tool: self.tool,
-            details: self.details.unwrap_or_default(),
-        });
-        let message = match (self.name.as_str(), self.message.as_str()) {
-            (name, "") => name.to_owned(),
-            (_, message) if self.is_tool_error => message.to_owned(),
-            (name, message) => format!("{name}: {message}"),
-        };
-        ScriptFailure { kind, message, place, stack: stack.join("\n"), cause }
-    }
-}
-
-/// Returns a line of a trace if it is about the script, with the place in the code as written. The
-/// engine counts the line before the code, and columns in bytes.
-fn frame_of_script(frame: &str, code: &str) -> Option<String> {
-    let (before, place) = frame.trim().split_once(SCRIPT)?;
-    let mut numbers = place.trim_end_matches(')').split(':').skip(1);
-    let line = numbers.next()?.parse::<usize>().ok()?.checked_sub(1)?;
-    let n_bytes = numbers.next().and_then(|column| column.parse::<usize>().ok()).unwrap_or(1);
-    let text = code.lines().nth(line.checked_sub(1)?).unwrap_or_default();
-    let column = text.char_indices().take_while(|(at, _)| at + 1 < n_bytes).count() + 1;
-    let function = before.trim_start_matches("at ").trim_end_matches(['(', ' ']);
-    let function = if function.is_empty() { "<anonymous>" } else { function };
-    Some(format!("at {function} ({line}:{column})"))
-}
-
-/// Returns the place that a line of a trace names.
-fn place_of(frame: &str) -> Option<CodePlace> {
-    let (_, place) = frame.rsplit_once('(')?;
-    let (line, column) = place.trim_end_matches(')').split_once(':')?;
-    Some(CodePlace { line: line.parse().ok()?, column: column.parse().ok()? })
 }

@@ -11,6 +11,7 @@
 mod engine;
 pub mod message;
 mod process;
+mod thrown_value;
 mod type_stripping;
 
 pub use engine::{SandboxError, run_script};

@@ -1,0 +1,71 @@
+//! The exception that ended a script, as a failure with its place in the code. Pure.
+
+use serde::Deserialize;
+use serde_json::Map;
+
+use super::message::{CodePlace, FailureKind, OperationFailure, ScriptFailure};
+
+/// The name of the script in traces.
+pub(super) const SCRIPT: &str = "script.js";
+
+/// An exception, as the prelude describes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ThrownValue {
+    name: String,
+    message: String,
+    stack: String,
+    #[serde(default)]
+    is_tool_error: bool,
+    code: Option<String>,
+    server: Option<String>,
+    tool: Option<String>,
+    hint: Option<String>,
+    details: Option<Map<String, serde_json::Value>>,
+}
+
+impl ThrownValue {
+    /// Returns the failure of the script with this `code`.
+    pub(super) fn into_failure(self, kind: FailureKind, code: &str) -> ScriptFailure {
+        let is_memory = self.name == "InternalError" && self.message == "out of memory";
+        let kind = if is_memory { FailureKind::Memory } else { kind };
+        let stack: Vec<String> =
+            self.stack.lines().filter_map(|frame| frame_of_script(frame, code)).collect();
+        let place = stack.first().and_then(|frame| place_of(frame));
+        let cause = self.is_tool_error.then(|| OperationFailure {
+            code: self.code.unwrap_or_default(),
+            message: self.message.clone(),
+            hint: self.hint.unwrap_or_default(),
+            server: self.server,
+            tool: self.tool,
+            details: self.details.unwrap_or_default(),
+        });
+        let message = match (self.name.as_str(), self.message.as_str()) {
+            (name, "") => name.to_owned(),
+            (_, message) if self.is_tool_error => message.to_owned(),
+            (name, message) => format!("{name}: {message}"),
+        };
+        ScriptFailure { kind, message, place, stack: stack.join("\n"), cause }
+    }
+}
+
+/// Returns a line of a trace if it is about the script, with the place in the code as written. The
+/// engine counts the line before the code, and columns in bytes.
+fn frame_of_script(frame: &str, code: &str) -> Option<String> {
+    let (before, place) = frame.trim().split_once(SCRIPT)?;
+    let mut numbers = place.trim_end_matches(')').split(':').skip(1);
+    let line = numbers.next()?.parse::<usize>().ok()?.checked_sub(1)?;
+    let n_bytes = numbers.next().and_then(|column| column.parse::<usize>().ok()).unwrap_or(1);
+    let text = code.lines().nth(line.checked_sub(1)?).unwrap_or_default();
+    let column = text.char_indices().take_while(|(at, _)| at + 1 < n_bytes).count() + 1;
+    let function = before.trim_start_matches("at ").trim_end_matches(['(', ' ']);
+    let function = if function.is_empty() { "<anonymous>" } else { function };
+    Some(format!("at {function} ({line}:{column})"))
+}
+
+/// Returns the place that a line of a trace names.
+fn place_of(frame: &str) -> Option<CodePlace> {
+    let (_, place) = frame.rsplit_once('(')?;
+    let (line, column) = place.trim_end_matches(')').split_once(':')?;
+    Some(CodePlace { line: line.parse().ok()?, column: column.parse().ok()? })
+}
