@@ -23,6 +23,7 @@ use rquickjs::{
 use serde_json::value::RawValue;
 
 use super::{
+    bounded_allocator::{BoundedAllocator, EngineMemory},
     message::{
         CodePlace, FRAME_HEAD_BYTES, FailureKind, FrameError, HostMessage, OperationOutcome,
         SandboxMessage, ScriptFailure, ScriptOperation, ScriptProgress, ScriptStart, Settlement,
@@ -66,26 +67,35 @@ impl From<rquickjs::Error> for SandboxError {
 
 /// Runs the one script that the service sends over `pipe`, to its end.
 ///
+/// `end_process` is called once the service knows that the script has used its memory. The engine
+/// does not go on from there, so that no script can be in the way of its own end.
+///
 /// # Errors
 ///
 /// [`SandboxError`] if the pipe or the engine fails. A failure of the script is a message.
-pub fn run_script<P: Read + Write + 'static>(pipe: P) -> Result<(), SandboxError> {
+pub fn run_script<P: Read + Write + 'static>(
+    pipe: P,
+    end_process: fn() -> !,
+) -> Result<(), SandboxError> {
     let pipe = ScriptPipe { pipe: Rc::new(RefCell::new(pipe)), is_broken: Rc::default() };
     let start = match pipe.receive()? {
         HostMessage::Start(start) => *start,
         HostMessage::Settle(_) => return Err(SandboxError::Engine("no script came first".into())),
     };
-    let runtime = Runtime::new()?;
-    runtime.set_memory_limit(start.limits.memory_bytes);
+    let to = pipe.clone();
+    let memory = EngineMemory::new(start.limits.memory_bytes, move || {
+        let message = "it needs more memory than it may have";
+        let _closed = to.send(&failed(FailureKind::Memory, message.to_owned(), None));
+        end_process();
+    });
+    let runtime = Runtime::new_with_alloc(BoundedAllocator(Rc::clone(&memory)))?;
     runtime.set_max_stack_size(STACK_BYTES);
     // A script cannot catch this. The service has gone.
     let is_broken = Rc::clone(&pipe.is_broken);
     runtime.set_interrupt_handler(Some(Box::new(move || is_broken.get())));
     let context = Context::full(&runtime)?;
-    let end = context.with(|ctx| run(&ctx, &pipe, &start));
-    // Nothing is freed: the process ends.
-    std::mem::forget((context, runtime));
-    pipe.send(&end?)
+    let end = context.with(|ctx| run(&ctx, &pipe, &memory, &start))?;
+    pipe.send(&end)
 }
 
 /// Both directions of the pipe.
@@ -128,6 +138,7 @@ impl<P: Read + Write> ScriptPipe<P> {
 fn run<'js, P: Read + Write + 'static>(
     ctx: &Ctx<'js>,
     pipe: &ScriptPipe<P>,
+    memory: &EngineMemory,
     start: &ScriptStart,
 ) -> Result<SandboxMessage, SandboxError> {
     let world = World::new(ctx, pipe, start)?;
@@ -174,7 +185,7 @@ fn run<'js, P: Read + Write + 'static>(
             return Err(SandboxError::Engine("a second script came".into()));
         };
         n_settled += 1;
-        world.settle(ctx, settlement)?;
+        world.settle(ctx, memory, settlement)?;
     }
     let value = main.result::<Value<'js>>().and_then(Result::ok);
     let value = value.unwrap_or_else(|| Value::new_undefined(ctx.clone()));
@@ -232,7 +243,12 @@ impl<'js> World<'js> {
     }
 
     /// Settles an operation of the script.
-    fn settle(&self, ctx: &Ctx<'js>, settlement: Settlement) -> Result<(), SandboxError> {
+    fn settle(
+        &self,
+        ctx: &Ctx<'js>,
+        memory: &EngineMemory,
+        settlement: Settlement,
+    ) -> Result<(), SandboxError> {
         let Settlement { operation, now_ms, outcome } = settlement;
         let (is_value, text) = match outcome {
             OperationOutcome::Value(value) => (true, value.get().to_owned()),
@@ -241,14 +257,14 @@ impl<'js> World<'js> {
             }
         };
         let now = now_ms as f64;
-        let value = ctx.json_parse(text).catch(ctx);
+        // A result that is too large for the script ends only its call.
+        let value = memory.leniently(|| ctx.json_parse(text).catch(ctx));
         let settled = match value {
             Ok(value) => self.settle.call::<_, ()>((operation, now, is_value, value)).catch(ctx),
-            // The value does not fit into the memory of the script.
-            Err(error) => {
+            Err(_) => {
                 let error = Object::new(ctx.clone()).and_then(|failure| {
                     failure.set("code", "limit_exceeded")?;
-                    failure.set("message", format!("the result cannot be kept: {error}"))?;
+                    failure.set("message", "the result is too large or too deep for the script")?;
                     Ok(failure)
                 });
                 self.settle.call::<_, ()>((operation, now, false, error?)).catch(ctx)

@@ -8,6 +8,7 @@
 //! The process confines itself before it reads the script, so that not even an error of the engine
 //! gives the script anything but the pipe. It serves one script and ends.
 
+mod bounded_allocator;
 mod engine;
 pub mod message;
 mod process;

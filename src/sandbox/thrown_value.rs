@@ -27,8 +27,6 @@ pub(super) struct ThrownValue {
 impl ThrownValue {
     /// Returns the failure of the script with this `code`.
     pub(super) fn into_failure(self, kind: FailureKind, code: &str) -> ScriptFailure {
-        let is_memory = self.name == "InternalError" && self.message == "out of memory";
-        let kind = if is_memory { FailureKind::Memory } else { kind };
         let stack: Vec<String> =
             self.stack.lines().filter_map(|frame| frame_of_script(frame, code)).collect();
         let place = stack.first().and_then(|frame| place_of(frame));

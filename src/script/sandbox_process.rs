@@ -102,7 +102,10 @@ impl SandboxProcess {
             SandboxLauncher::Unconfined => Some(spawn(theirs, "dev").await?),
             #[cfg(test)]
             SandboxLauncher::Thread => {
-                let run = move || drop(crate::sandbox::run_script(theirs));
+                let wait = || loop {
+                    thread::park();
+                };
+                let run = move || drop(crate::sandbox::run_script(theirs, wait));
                 let thread = thread::Builder::new().stack_size(8 << 20).spawn(run);
                 thread.map_err(SandboxProcessError::Start)?;
                 None
