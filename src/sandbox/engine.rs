@@ -25,9 +25,9 @@ use serde_json::value::RawValue;
 use super::{
     bounded_allocator::{BoundedAllocator, EngineMemory},
     message::{
-        CodePlace, FRAME_HEAD_BYTES, FailureKind, FrameError, HostMessage, OperationOutcome,
-        SandboxMessage, ScriptFailure, ScriptOperation, ScriptProgress, ScriptStart, Settlement,
-        frame, frame_length, read_message,
+        CodePlace, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FailureKind, FrameError, HostMessage,
+        OperationOutcome, SandboxMessage, ScriptFailure, ScriptOperation, ScriptProgress,
+        ScriptStart, Settlement, frame, frame_length, read_message,
     },
     thrown_value::{SCRIPT, ThrownValue},
     type_stripping::strip_types,
@@ -41,6 +41,12 @@ const HEAD: &str = "(async()=>{\"use strict\";\n";
 
 /// The code after that of the script, which may end with a comment.
 const TAIL: &str = "\n})";
+
+/// The most bytes of one message of console output: with all characters escaped, it fits a frame.
+const PRINTED_BYTES_MAX: usize = 1 << 20;
+
+/// The most bytes of a text for the progress of the client.
+const PROGRESS_TEXT_BYTES_MAX: usize = 4096;
 
 /// The stack of the engine, in bytes. A thread has eight times as much.
 const STACK_BYTES: usize = 1 << 20;
@@ -95,7 +101,12 @@ pub fn run_script<P: Read + Write + 'static>(
     runtime.set_interrupt_handler(Some(Box::new(move || is_broken.get())));
     let context = Context::full(&runtime)?;
     let end = context.with(|ctx| run(&ctx, &pipe, &memory, &start))?;
-    pipe.send(&end)
+    match pipe.send(&end) {
+        Err(SandboxError::Frame(FrameError::TooLong)) => {
+            pipe.send(&failed(FailureKind::Output, "its value is too large".to_owned(), None))
+        }
+        sent => sent,
+    }
 }
 
 /// Both directions of the pipe.
@@ -117,10 +128,16 @@ impl<P: Read + Write> ScriptPipe<P> {
         Ok(self.pipe.borrow_mut().write_all(&frame)?)
     }
 
-    /// Sends a message of the script. If that fails, the script is interrupted.
-    fn send_or_break(&self, message: &SandboxMessage) {
-        if self.send(message).is_err() {
-            self.is_broken.set(true);
+    /// Sends a message of the script. Returns `false` if it is too long. If the pipe fails, the
+    /// script is interrupted.
+    fn send_or_break(&self, message: &SandboxMessage) -> bool {
+        match self.send(message) {
+            Ok(()) => true,
+            Err(SandboxError::Frame(_)) => false,
+            Err(SandboxError::Pipe(_) | SandboxError::Engine(_)) => {
+                self.is_broken.set(true);
+                true
+            }
         }
     }
 
@@ -176,7 +193,7 @@ fn run<'js, P: Read + Write + 'static>(
             }
             PromiseState::Pending => {}
         }
-        if world.n_begun.borrow().saturating_sub(n_settled) == 0 {
+        if world.n_begun.get().saturating_sub(n_settled) == 0 {
             let message = "it awaits a promise that nothing can settle";
             return Ok(failed(FailureKind::Stuck, message.to_owned(), None));
         }
@@ -221,7 +238,7 @@ struct World<'js> {
     settle: Function<'js>,
     describe: Function<'js>,
     /// The number of operations that the script has begun.
-    n_begun: Rc<RefCell<u32>>,
+    n_begun: Rc<Cell<u32>>,
 }
 
 impl<'js> World<'js> {
@@ -231,11 +248,12 @@ impl<'js> World<'js> {
         pipe: &ScriptPipe<P>,
         start: &ScriptStart,
     ) -> Result<Self, SandboxError> {
-        let n_begun = Rc::new(RefCell::new(0));
+        let n_begun = Rc::new(Cell::new(0));
         let host = host_functions(ctx, pipe, start, &n_begun)?;
         let limits = Object::new(ctx.clone())?;
         limits.set("pendingMax", start.limits.pending_max)?;
         limits.set("sleepMaxMs", start.limits.sleep_max_ms as f64)?;
+        limits.set("messageBytesMax", FRAME_BYTES_MAX as f64)?;
         let prelude: Function<'js> = evaluate(ctx, PRELUDE, include_str!("prelude.js"))?;
         let world: Object<'js> =
             prelude.call((host, limits, start.now_ms as f64, start.args.clone()))?;
@@ -295,25 +313,34 @@ fn host_functions<'js, P: Read + Write + 'static>(
     ctx: &Ctx<'js>,
     pipe: &ScriptPipe<P>,
     start: &ScriptStart,
-    n_begun: &Rc<RefCell<u32>>,
+    n_begun: &Rc<Cell<u32>>,
 ) -> Result<Object<'js>, SandboxError> {
     let host = Object::new(ctx.clone())?;
     let random = RefCell::new(fastrand::Rng::with_seed(start.seed));
     host.set("random", Func::from(move || random.borrow_mut().f64()))?;
     let (to, n_begun) = (pipe.clone(), Rc::clone(n_begun));
+    // Returns whether the operation begins: its arguments may be too large.
     let begin = move |operation: u32, kind: String, server: String, tool: String, args: String| {
-        *n_begun.borrow_mut() += 1;
-        if let Some(what) = operation_of(&kind, server, tool, args) {
-            to.send_or_break(&SandboxMessage::Begin { operation, what });
-        }
+        let Some(what) = operation_of(&kind, server, tool, args) else { return false };
+        let is_sent = to.send_or_break(&SandboxMessage::Begin { operation, what });
+        n_begun.set(n_begun.get() + u32::from(is_sent));
+        is_sent
     };
     host.set("begin", Func::from(begin))?;
     let to = pipe.clone();
-    let print = move |text: String| to.send_or_break(&SandboxMessage::Print(text));
+    let print = move |text: String| {
+        let mut rest = text.as_str();
+        while !rest.is_empty() {
+            let piece = beginning(rest, PRINTED_BYTES_MAX);
+            to.send_or_break(&SandboxMessage::Print(piece.to_owned()));
+            rest = &rest[piece.len()..];
+        }
+    };
     host.set("print", Func::from(print))?;
     let to = pipe.clone();
     let progress = move |done: f64, total: f64, message: String| {
         let total = (total >= 0.0).then_some(total);
+        let message = beginning(&message, PROGRESS_TEXT_BYTES_MAX).to_owned();
         let progress = ScriptProgress { done, total, message };
         to.send_or_break(&SandboxMessage::Progress(progress));
     };
@@ -332,4 +359,11 @@ fn operation_of(kind: &str, server: String, tool: String, args: String) -> Optio
         "search" => ScriptOperation::Search(args),
         _ => ScriptOperation::Chain(args),
     })
+}
+
+/// Returns the longest beginning of `text` that has at most `n_bytes`.
+fn beginning(text: &str, n_bytes: usize) -> &str {
+    let is_end = |at: &usize| text.is_char_boundary(*at);
+    let end = (0..=n_bytes.min(text.len())).rev().find(is_end);
+    &text[..end.unwrap_or(0)]
 }

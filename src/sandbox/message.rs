@@ -4,6 +4,8 @@
 //! crosses the pipe. The service treats each message of a sandbox as hostile: it reads it into
 //! these types, and [`script`](crate::script) checks that it may come now.
 
+use std::io::{self, Write};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -187,6 +189,8 @@ pub enum FailureKind {
     Stuck,
     /// It has used its memory.
     Memory,
+    /// Its value is too large.
+    Output,
     /// Its value is no plain data.
     Value,
 }
@@ -206,15 +210,31 @@ pub struct CodePlace {
 ///
 /// [`FrameError`] if it is too long, or a value is no JSON.
 pub fn frame(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
-    let mut frame = vec![0; FRAME_HEAD_BYTES];
-    serde_json::to_writer(&mut frame, message).map_err(FrameError::Json)?;
-    let length = frame.len() - FRAME_HEAD_BYTES;
-    match u32::try_from(length) {
-        Ok(head) if length <= FRAME_BYTES_MAX => {
-            frame[..FRAME_HEAD_BYTES].copy_from_slice(&head.to_le_bytes());
-            Ok(frame)
+    let mut frame = FrameWriter(vec![0; FRAME_HEAD_BYTES]);
+    serde_json::to_writer(&mut frame, message).map_err(|error| match error.is_io() {
+        true => FrameError::TooLong,
+        false => FrameError::Json(error),
+    })?;
+    let FrameWriter(mut frame) = frame;
+    let length = u32::try_from(frame.len() - FRAME_HEAD_BYTES).map_err(|_| FrameError::TooLong)?;
+    frame[..FRAME_HEAD_BYTES].copy_from_slice(&length.to_le_bytes());
+    Ok(frame)
+}
+
+/// A frame that is being written, and that takes no more memory than the longest one.
+struct FrameWriter(Vec<u8>);
+
+impl Write for FrameWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > FRAME_HEAD_BYTES + FRAME_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
-        _ => Err(FrameError::TooLong(length)),
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -225,7 +245,7 @@ pub fn frame(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
 /// [`FrameError`] if it is too long.
 pub fn frame_length(head: [u8; FRAME_HEAD_BYTES]) -> Result<usize, FrameError> {
     let length = u32::from_le_bytes(head) as usize;
-    if length <= FRAME_BYTES_MAX { Ok(length) } else { Err(FrameError::TooLong(length)) }
+    if length <= FRAME_BYTES_MAX { Ok(length) } else { Err(FrameError::TooLong) }
 }
 
 /// Reads the JSON text of a frame.
@@ -241,8 +261,8 @@ pub fn read_message<'a, M: Deserialize<'a>>(text: &'a [u8]) -> Result<M, FrameEr
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// It is longer than [`FRAME_BYTES_MAX`].
-    #[error("a message has {0} bytes, and the pipe carries at most {FRAME_BYTES_MAX}")]
-    TooLong(usize),
+    #[error("a message has more than the {FRAME_BYTES_MAX} bytes that the pipe carries")]
+    TooLong,
     /// It is no such message.
     #[error("a message is malformed: {0}")]
     Json(serde_json::Error),

@@ -8,7 +8,12 @@
   const { ownKeys, construct } = Reflect;
   const { stringify } = JSON;
   const NativeError = Error, NativePromise = Promise, NativeDate = Date, NativeProxy = Proxy, NativeSet = Set;
+  const { toWellFormed } = String.prototype;
+  const { apply } = Reflect;
   const string = String, isFinite = Number.isFinite;
+
+  // Only valid Unicode crosses the pipe.
+  const text = (value) => apply(toWellFormed, string(value), []);
 
   // The operations in flight, by their number.
   const pending = create(null);
@@ -25,19 +30,23 @@
   }
   defineProperty(ToolError.prototype, 'name', { value: 'ToolError', configurable: true, writable: true });
 
+  const limitError = (limit, value, message, stack) => new ToolError({ code: 'limit_exceeded', message, details: { limit, value } }, stack);
+
   function begin(kind, server, tool, args) {
     const stack = new NativeError().stack;
     return new NativePromise((resolve, reject) => {
+      // This may run code of the script, and that may begin operations.
+      const json = args === undefined ? '{}' : stringify(args);
+      if (json === undefined) throw new TypeError('arguments must be plain data: a function or a symbol is none');
       if (nPending >= limits.pendingMax) {
-        reject(new ToolError({ code: 'limit_exceeded', message: `a script may wait for at most ${limits.pendingMax} operations at once`, details: { limit: 'pending', value: limits.pendingMax } }, stack));
-        return;
+        reject(limitError('pending', limits.pendingMax, `a script may wait for at most ${limits.pendingMax} operations at once`, stack));
+      } else if (!host.begin(nOperations + 1, kind, server, tool, json)) {
+        reject(limitError('arguments', limits.messageBytesMax, `the arguments of a call have at most ${limits.messageBytesMax} bytes`, stack));
+      } else {
+        nPending += 1;
+        nOperations += 1;
+        pending[nOperations] = { resolve, reject, stack };
       }
-      const text = args === undefined ? '{}' : stringify(args);
-      if (text === undefined) throw new TypeError('arguments must be plain data: a function or a symbol is none');
-      nPending += 1;
-      nOperations += 1;
-      pending[nOperations] = { resolve, reject, stack, server, tool };
-      host.begin(nOperations, kind, server, tool, text);
     });
   }
 
@@ -62,8 +71,8 @@
     });
   }
   const servers = named((server) => named((tool) => tool === 'call'
-    ? (name, args) => begin('tool', server, string(name), args)
-    : (args) => begin('tool', server, tool, args)));
+    ? (name, args) => begin('tool', text(server), text(name), args)
+    : (args) => begin('tool', text(server), text(tool), args)));
 
   // The script begins on the second line of what the engine reads.
   const traced = (stack) => string(stack).replace(/script\.js:(\d+)/g, (_, line) => `script.js:${line - 1}`);
@@ -81,7 +90,7 @@
   const log = (...values) => {
     let line = '';
     for (let index = 0; index < values.length; index++) line += (index ? ' ' : '') + shown(values[index]);
-    host.print(line + '\n');
+    host.print(text(line + '\n'));
   };
 
   const sleep = (ms) => {
@@ -94,7 +103,7 @@
 
   const progress = (done, total, message) => {
     if (!isFinite(done)) throw new TypeError('progress(done, total?, message?) needs a number first');
-    host.progress(done, isFinite(total) ? total : -1, message === undefined ? '' : string(message));
+    host.progress(done, isFinite(total) ? total : -1, message === undefined ? '' : text(message));
   };
 
   // The time stands still between two results, so that a script that goes on later sees the same.
@@ -136,10 +145,10 @@
     Function: refusing,
     ToolError,
     console: freeze({ debug: log, error: log, info: log, log, warn: log }),
-    describeTool: (server, tool) => begin('describe', string(server), string(tool), {}),
+    describeTool: (server, tool) => begin('describe', text(server), text(tool), {}),
     progress,
     runChain: (steps) => begin('chain', '', '', { steps }),
-    searchTools: (query, options) => begin('search', '', '', { ...options, query: string(query) }),
+    searchTools: (query, options) => begin('search', '', '', { ...options, query: text(query) }),
     servers,
     sleep,
   };

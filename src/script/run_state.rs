@@ -189,30 +189,40 @@ impl ScriptState {
                 false => vec![ScriptAction::Report(progress)],
             }),
             SandboxMessage::Idle(n_received) => self.on_idle(n_received),
-            SandboxMessage::Returned(value) => self.on_returned(value),
-            SandboxMessage::Failed(failure) if failure.kind == FailureKind::Memory => {
-                Err(ScriptEnd::Limit(ScriptLimit::Memory(self.limits().memory_bytes_max)))
-            }
-            SandboxMessage::Failed(failure) => Err(ScriptEnd::Failed(Box::new(failure))),
+            SandboxMessage::Returned(value) => Err(self.end_with(value)),
+            SandboxMessage::Failed(failure) => Err(match failure.kind {
+                FailureKind::Memory => {
+                    ScriptEnd::Limit(ScriptLimit::Memory(self.limits().memory_bytes_max))
+                }
+                FailureKind::Output => self.output_limit(),
+                FailureKind::Syntax
+                | FailureKind::Exception
+                | FailureKind::Stuck
+                | FailureKind::Value => ScriptEnd::Failed(Box::new(failure)),
+            }),
         };
         acted.unwrap_or_else(|end| vec![ScriptAction::End(end)])
     }
 
-    fn on_returned(&self, value: Box<RawValue>) -> Result<Vec<ScriptAction>, ScriptEnd> {
-        let max = self.limits().output_bytes_max;
-        Err(match self.output.len() + value.get().len() > max {
-            true => ScriptEnd::Limit(ScriptLimit::Output(max)),
-            false => ScriptEnd::Returned(value),
-        })
-    }
-
     fn on_print(&mut self, text: &str) -> Result<Vec<ScriptAction>, ScriptEnd> {
-        let max = self.limits().output_bytes_max;
-        if self.output.len() + text.len() > max {
-            return Err(ScriptEnd::Limit(ScriptLimit::Output(max)));
+        if self.output.len() + text.len() > self.limits().output_bytes_max {
+            return Err(self.output_limit());
         }
         self.output.push_str(text);
         Ok(Vec::new())
+    }
+
+    /// Returns the end of a script with this value, which counts as output.
+    fn end_with(&self, value: Box<RawValue>) -> ScriptEnd {
+        let text = value.get();
+        if self.output.len() + text.len() > self.limits().output_bytes_max {
+            return self.output_limit();
+        }
+        ScriptEnd::Returned(value)
+    }
+
+    fn output_limit(&self) -> ScriptEnd {
+        ScriptEnd::Limit(ScriptLimit::Output(self.limits().output_bytes_max))
     }
 
     fn on_idle(&mut self, n_received: u32) -> Result<Vec<ScriptAction>, ScriptEnd> {

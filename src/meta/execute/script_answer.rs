@@ -183,7 +183,7 @@ fn of_failure(failure: ScriptFailure, reader: ErrorReader) -> ErrorObject {
         FailureKind::Syntax => "the code cannot be read: ",
         FailureKind::Stuck => "the script never ends: ",
         FailureKind::Value => "the returned value is no plain data: ",
-        FailureKind::Exception | FailureKind::Memory => "",
+        FailureKind::Exception | FailureKind::Memory | FailureKind::Output => "",
     };
     let text = format!("{what}{message}{place_text}");
     let mut error = match cause {
@@ -236,6 +236,6 @@ fn hint(kind: FailureKind, message: &str) -> &'static str {
         {
             "A script has no network, files or modules: call a tool of a server."
         }
-        FailureKind::Exception | FailureKind::Memory => "",
+        FailureKind::Exception | FailureKind::Memory | FailureKind::Output => "",
     }
 }
