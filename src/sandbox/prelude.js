@@ -1,15 +1,17 @@
 // The world of a script: all that it can reach beside the language itself.
 //
 // Evaluated once, before the script. The functions of `host` and the names below are out of the
-// script's reach. A script that changes the prototypes of the language harms only itself.
+// script's reach. A script that changes the prototypes of the language harms only itself: once it
+// runs, this code uses what it has taken from them before, iterates over nothing, and gives no
+// object with a prototype to a function that reads properties.
 (function (host, limits, startMs, args) {
   'use strict';
   const { freeze, defineProperty, getOwnPropertyNames, getOwnPropertyDescriptor, create } = Object;
-  const { ownKeys, construct } = Reflect;
+  const { apply, ownKeys, construct } = Reflect;
   const { stringify } = JSON;
-  const NativeError = Error, NativePromise = Promise, NativeDate = Date, NativeProxy = Proxy, NativeSet = Set;
-  const { toWellFormed } = String.prototype;
-  const { apply } = Reflect;
+  const { isError } = Error;
+  const { indexOf, slice, toWellFormed } = String.prototype;
+  const NativeError = Error, NativeTypeError = TypeError, NativePromise = Promise, NativeDate = Date, NativeProxy = Proxy, NativeSet = Set;
   const string = String, isFinite = Number.isFinite;
 
   // Only valid Unicode crosses the pipe.
@@ -17,18 +19,29 @@
 
   // The operations in flight, by their number.
   const pending = create(null);
-  let nPending = 0, nOperations = 0, nSleeps = 0, nowMs = startMs;
+  let nPending = 0, nOperations = 0, nowMs = startMs;
 
+  function define(object, name, value, enumerable) {
+    defineProperty(object, name, { __proto__: null, value, configurable: true, writable: true, enumerable });
+  }
+
+  let isToolError;
   class ToolError extends NativeError {
+    #isToolError = true;
+    static { isToolError = (value) => #isToolError in value; }
     constructor(failure, stack) {
       super(failure.message);
-      for (const key of ['code', 'server', 'tool', 'hint', 'details']) {
-        if (failure[key] !== undefined) this[key] = failure[key];
-      }
-      defineProperty(this, 'stack', { value: stack, configurable: true, writable: true });
+      const copy = (key) => { if (failure[key] !== undefined) define(this, key, failure[key], true); };
+      copy('code');
+      copy('server');
+      copy('tool');
+      copy('hint');
+      copy('details');
+      define(this, 'stack', stack, false);
     }
   }
-  defineProperty(ToolError.prototype, 'name', { value: 'ToolError', configurable: true, writable: true });
+  define(ToolError.prototype, 'name', 'ToolError', false);
+  freeze(ToolError);
 
   const limitError = (limit, value, message, stack) => new ToolError({ code: 'limit_exceeded', message, details: { limit, value } }, stack);
 
@@ -37,7 +50,7 @@
     return new NativePromise((resolve, reject) => {
       // This may run code of the script, and that may begin operations.
       const json = args === undefined ? '{}' : stringify(args);
-      if (json === undefined) throw new TypeError('arguments must be plain data: a function or a symbol is none');
+      if (json === undefined) throw new NativeTypeError('arguments must be plain data: a function or a symbol is none');
       if (nPending >= limits.pendingMax) {
         reject(limitError('pending', limits.pendingMax, `a script may wait for at most ${limits.pendingMax} operations at once`, stack));
       } else if (!host.begin(nOperations + 1, kind, server, tool, json)) {
@@ -45,7 +58,7 @@
       } else {
         nPending += 1;
         nOperations += 1;
-        pending[nOperations] = { resolve, reject, stack };
+        pending[nOperations] = { __proto__: null, resolve, reject, stack };
       }
     });
   }
@@ -56,8 +69,13 @@
     if (waiter === undefined) return;
     delete pending[operation];
     nPending -= 1;
-    if (isValue) waiter.resolve(value);
-    else waiter.reject(new ToolError(value, waiter.stack));
+    if (isValue) {
+      waiter.resolve(value);
+      return;
+    }
+    let error;
+    try { error = new ToolError(value, waiter.stack); } catch (thrown) { error = thrown; }
+    waiter.reject(error);
   }
 
   // `servers.NAME.TOOL(args)` and `servers.NAME.call(tool, args)`. Names resolve when they are
@@ -75,10 +93,22 @@
     : (args) => begin('tool', text(server), text(tool), args)));
 
   // The script begins on the second line of what the engine reads.
-  const traced = (stack) => string(stack).replace(/script\.js:(\d+)/g, (_, line) => `script.js:${line - 1}`);
+  function traced(stack) {
+    const mark = 'script.js:';
+    let shown = '', rest = string(stack);
+    for (let at = apply(indexOf, rest, [mark]); at >= 0; at = apply(indexOf, rest, [mark])) {
+      const start = at + mark.length;
+      let end = start;
+      while (rest[end] >= '0' && rest[end] <= '9') end += 1;
+      shown += apply(slice, rest, [0, start]);
+      if (end > start) shown += apply(slice, rest, [start, end]) - 1;
+      rest = apply(slice, rest, [end]);
+    }
+    return shown + rest;
+  }
   function shown(value) {
     if (typeof value === 'string') return value;
-    if (value instanceof NativeError) return value.stack ? `${value.name}: ${value.message}\n${traced(value.stack)}` : string(value);
+    if (isError(value)) return value.stack ? `${value.name}: ${value.message}\n${traced(value.stack)}` : string(value);
     if (typeof value === 'bigint') return `${value}n`;
     if (value === null || typeof value !== 'object') return string(value);
     try {
@@ -96,13 +126,13 @@
   const sleep = (ms) => {
     const pause = ms === undefined ? 0 : +ms;
     if (!(pause >= 0 && pause <= limits.sleepMaxMs)) {
-      throw new ToolError({ code: 'limit_exceeded', message: `a sleep takes 0 to ${limits.sleepMaxMs} ms, not ${shown(ms)}`, details: { limit: 'sleep', value: limits.sleepMaxMs } }, new NativeError().stack);
+      throw limitError('sleep', limits.sleepMaxMs, `a sleep takes 0 to ${limits.sleepMaxMs} ms, not ${shown(ms)}`, new NativeError().stack);
     }
     return begin('sleep', '', '', pause);
   };
 
   const progress = (done, total, message) => {
-    if (!isFinite(done)) throw new TypeError('progress(done, total?, message?) needs a number first');
+    if (!isFinite(done)) throw new NativeTypeError('progress(done, total?, message?) needs a number first');
     host.progress(done, isFinite(total) ? total : -1, message === undefined ? '' : text(message));
   };
 
@@ -118,6 +148,10 @@
   defineProperty(ScriptDate, 'prototype', { value: NativeDate.prototype, writable: false });
   defineProperty(NativeDate.prototype, 'constructor', { value: ScriptDate, configurable: true, writable: true });
   defineProperty(Math, 'random', { value: () => host.random(), configurable: true, writable: true });
+
+  // A formatter of traces would get the functions of this file. A limit would change its own traces.
+  delete NativeError.prepareStackTrace;
+  delete NativeError.stackTraceLimit;
 
   // No code from strings: the constructors of functions only serve `instanceof`.
   const kinds = [function () {}, async function () {}, function* () {}, async function* () {}];
@@ -157,27 +191,41 @@
     defineProperty(globalThis, name, { value: own[name], configurable: true, writable: true, enumerable: false });
   }
 
-  // Describes an exception, which may be any value.
+  // Describes an exception, which may be any value, in short texts.
+  const textMax = 1024, messageMax = 8192;
+  const short = (value, max) => apply(slice, text(value), [0, max]);
   function describe(thrown) {
-    const failure = { name: 'Error', message: '', stack: '' };
+    const failure = { __proto__: null, name: 'Error', message: '', stack: '', isToolError: false };
     if (thrown === null || typeof thrown !== 'object') {
-      failure.message = shown(thrown);
+      failure.message = short(shown(thrown), messageMax);
       return stringify(failure);
     }
-    for (const key of ['name', 'message', 'stack', 'code', 'server', 'tool', 'hint']) {
+    const copy = (key, max) => {
       try {
         const value = thrown[key];
-        if (value !== undefined) failure[key] = string(value);
+        if (value !== undefined) failure[key] = short(value, max);
+      } catch {}
+    };
+    if (!isError(thrown)) {
+      failure.message = short(shown(thrown), messageMax);
+      copy('stack', messageMax);
+      return stringify(failure);
+    }
+    copy('name', textMax);
+    copy('message', messageMax);
+    copy('stack', messageMax);
+    if (isToolError(thrown)) {
+      failure.isToolError = true;
+      copy('code', textMax);
+      copy('server', textMax);
+      copy('tool', textMax);
+      copy('hint', textMax);
+      try {
+        const details = stringify(thrown.details);
+        if (details !== undefined && details.length <= messageMax) failure.details = details;
       } catch {}
     }
-    if (!(thrown instanceof NativeError)) {
-      failure.name = 'Error';
-      failure.message = shown(thrown);
-    } else if (thrown instanceof ToolError) {
-      try { failure.details = thrown.details; } catch {}
-    }
-    failure.isToolError = thrown instanceof ToolError;
-    try { return stringify(failure); } catch { return '{"name":"Error","message":"the script threw an object that cannot be shown","stack":""}'; }
+    return stringify(failure);
   }
 
   return { settle, describe };

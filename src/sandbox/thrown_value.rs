@@ -1,14 +1,13 @@
 //! The exception that ended a script, as a failure with its place in the code. Pure.
 
 use serde::Deserialize;
-use serde_json::Map;
 
 use super::message::{CodePlace, FailureKind, OperationFailure, ScriptFailure};
 
 /// The name of the script in traces.
 pub(super) const SCRIPT: &str = "script.js";
 
-/// An exception, as the prelude describes it.
+/// An exception, as the prelude describes it. Each text is short.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThrownValue {
@@ -21,22 +20,24 @@ pub(super) struct ThrownValue {
     server: Option<String>,
     tool: Option<String>,
     hint: Option<String>,
-    details: Option<Map<String, serde_json::Value>>,
+    /// JSON text, of an object if it is the server's.
+    details: Option<String>,
 }
 
 impl ThrownValue {
     /// Returns the failure of the script with this `code`.
     pub(super) fn into_failure(self, kind: FailureKind, code: &str) -> ScriptFailure {
-        let stack: Vec<String> =
-            self.stack.lines().filter_map(|frame| frame_of_script(frame, code)).collect();
+        let frame = |frame| frame_of_script(frame, code);
+        let stack: Vec<String> = self.stack.lines().filter_map(frame).collect();
         let place = stack.first().and_then(|frame| place_of(frame));
+        let details = self.details.and_then(|text| serde_json::from_str(&text).ok());
         let cause = self.is_tool_error.then(|| OperationFailure {
             code: self.code.unwrap_or_default(),
             message: self.message.clone(),
             hint: self.hint.unwrap_or_default(),
             server: self.server,
             tool: self.tool,
-            details: self.details.unwrap_or_default(),
+            details: details.unwrap_or_default(),
         });
         let message = match (self.name.as_str(), self.message.as_str()) {
             (name, "") => name.to_owned(),
