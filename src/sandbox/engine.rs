@@ -167,14 +167,9 @@ fn run<'js, P: Read + Write + 'static>(
         }
     };
     let code = &*code;
-    let source = [HEAD, code, TAIL].concat();
-    let main = match evaluate::<Function<'js>>(ctx, SCRIPT, source).catch(ctx) {
-        Ok(main) => main.call::<_, Promise<'js>>(()).catch(ctx),
-        Err(error) => Err(error),
-    };
-    let main = match main {
+    let main = match world.main(ctx, code) {
         Ok(main) => main,
-        Err(error) => return Ok(world.failure(FailureKind::Syntax, error, code)),
+        Err(failure) => return Ok(*failure),
     };
     let mut n_settled = 0;
     loop {
@@ -237,6 +232,7 @@ fn evaluate<'js, V: rquickjs::FromJs<'js>>(
 struct World<'js> {
     settle: Function<'js>,
     describe: Function<'js>,
+    is_whole: Function<'js>,
     /// The number of operations that the script has begun.
     n_begun: Rc<Cell<u32>>,
 }
@@ -257,7 +253,28 @@ impl<'js> World<'js> {
         let prelude: Function<'js> = evaluate(ctx, PRELUDE, include_str!("prelude.js"))?;
         let world: Object<'js> =
             prelude.call((host, limits, start.now_ms as f64, start.args.clone()))?;
-        Ok(Self { settle: world.get("settle")?, describe: world.get("describe")?, n_begun })
+        let function = |name| world.get::<_, Function<'js>>(name);
+        let (settle, describe) = (function("settle")?, function("describe")?);
+        Ok(Self { settle, describe, is_whole: function("isWhole")?, n_begun })
+    }
+
+    /// Begins a script. Returns its promise, or the message with which it has failed already.
+    fn main(&self, ctx: &Ctx<'js>, code: &str) -> Result<Promise<'js>, Box<SandboxMessage>> {
+        let source = [HEAD, code, TAIL].concat();
+        let failure = |error| Box::new(self.failure(FailureKind::Syntax, error, code));
+        let main = evaluate::<Value<'js>>(ctx, SCRIPT, source.as_str()).catch(ctx);
+        let main = main.map_err(failure)?;
+        // The whole source without its parentheses. Code with a `}` too many ends its function, and
+        // goes on outside of it.
+        let whole = &source[1..source.len() - 1];
+        let is_whole = self.is_whole.call::<_, bool>((main.clone(), whole)).unwrap_or(false);
+        match main.as_function() {
+            Some(main) if is_whole => main.call(()).catch(ctx).map_err(failure),
+            _ => {
+                let message = "a `}` in it closes nothing that it has opened".to_owned();
+                Err(Box::new(failed(FailureKind::Syntax, message, None)))
+            }
+        }
     }
 
     /// Settles an operation of the script.

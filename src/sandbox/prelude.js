@@ -11,6 +11,7 @@
   const { stringify } = JSON;
   const { isError } = Error;
   const { indexOf, slice, toWellFormed } = String.prototype;
+  const { toString: sourceOf } = Function.prototype;
   const NativeError = Error, NativeTypeError = TypeError, NativePromise = Promise, NativeDate = Date, NativeProxy = Proxy, NativeSet = Set;
   const string = String, isFinite = Number.isFinite;
 
@@ -228,5 +229,8 @@
     return stringify(failure);
   }
 
-  return { settle, describe };
+  // Returns whether a value is the function with this source.
+  const isWhole = (value, source) => typeof value === 'function' && apply(sourceOf, value, []) === source;
+
+  return { settle, describe, isWhole };
 })
