@@ -16,23 +16,29 @@ const SHORT_STRING: usize = 16;
 
 /// Returns whether arrays and objects in JSON text are nested deeper than [`DEPTH_MAX`].
 pub fn is_too_deep(json: &[u8]) -> bool {
-    // Each level takes two bytes. Nearly all longer messages have too few brackets to be nested too
-    // deep.
-    json.len() > 2 * DEPTH_MAX && has_many_brackets(json) && is_nested_too_deep(json)
+    is_too_deep_within(json, 0)
 }
 
-/// Returns whether more than [`DEPTH_MAX`] brackets open, including those within strings.
-fn has_many_brackets(json: &[u8]) -> bool {
+/// Returns whether they are nested too deep once there are `n_around` levels around the text.
+pub fn is_too_deep_within(json: &[u8], n_around: usize) -> bool {
+    // Each level takes two bytes. Nearly all longer messages have too few brackets to be nested too
+    // deep.
+    let n_max = DEPTH_MAX.saturating_sub(n_around);
+    json.len() > 2 * n_max && has_many_brackets(json, n_max) && is_nested_too_deep(json, n_max)
+}
+
+/// Returns whether more than `n_max` brackets open, including those within strings.
+fn has_many_brackets(json: &[u8], n_max: usize) -> bool {
     let mut n_brackets = 0;
     json.chunks(CHUNK_BYTES).any(|chunk| {
         // `[` and `{` differ in one bit. With sums in bytes, the compiler adds 16 or more at once.
         n_brackets +=
             usize::from(chunk.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>());
-        n_brackets > DEPTH_MAX
+        n_brackets > n_max
     })
 }
 
-fn is_nested_too_deep(json: &[u8]) -> bool {
+fn is_nested_too_deep(json: &[u8], n_max: usize) -> bool {
     let (mut depth, mut bytes) = (0_usize, json.iter());
     while let Some(byte) = bytes.next() {
         match byte {
@@ -40,7 +46,7 @@ fn is_nested_too_deep(json: &[u8]) -> bool {
             // This matches `[` and `{`, the next arm `]` and `}`.
             _ if byte | 0x20 == b'{' => {
                 depth += 1;
-                if depth > DEPTH_MAX {
+                if depth > n_max {
                     return true;
                 }
             }
@@ -133,6 +139,9 @@ mod tests {
         fn the_depth_check_agrees_with_the_depth_of_the_value(value in value(), n_around in 120_usize..132) {
             let text = "[".repeat(n_around) + &value.to_string() + &"]".repeat(n_around);
             prop_assert_eq!(is_too_deep(text.as_bytes()), n_around + depth_of(&value) > DEPTH_MAX);
+            let n_around = n_around.min(DEPTH_MAX);
+            let within = is_too_deep_within(value.to_string().as_bytes(), n_around);
+            prop_assert_eq!(within, n_around + depth_of(&value) > DEPTH_MAX);
         }
     }
 }

@@ -3,9 +3,13 @@
 use serde::Deserialize;
 
 use super::message::{CodePlace, FailureKind, OperationFailure, ScriptFailure};
+use crate::protocol::nesting_depth::is_too_deep_within;
 
 /// The name of the script in traces.
 pub(super) const SCRIPT: &str = "script.js";
+
+/// The levels of an answer above the details of an error, and some more.
+const DETAILS_LEVELS: usize = 8;
 
 /// An exception, as the prelude describes it. Each text is short.
 #[derive(Deserialize)]
@@ -30,7 +34,9 @@ impl ThrownValue {
         let frame = |frame| frame_of_script(frame, code);
         let stack: Vec<String> = self.stack.lines().filter_map(frame).collect();
         let place = stack.first().and_then(|frame| place_of(frame));
-        let details = self.details.and_then(|text| serde_json::from_str(&text).ok());
+        let details =
+            self.details.filter(|text| !is_too_deep_within(text.as_bytes(), DETAILS_LEVELS));
+        let details = details.and_then(|text| serde_json::from_str(&text).ok());
         let cause = self.is_tool_error.then(|| OperationFailure {
             code: self.code.unwrap_or_default(),
             message: self.message.clone(),

@@ -22,10 +22,13 @@ use super::{
     record::{RecordEntry, RecordHead, RecordedStage, ScriptRecord, digest, index_of},
 };
 use crate::{
-    protocol::ObjectMembers,
+    protocol::{
+        ObjectMembers,
+        nesting_depth::{DEPTH_MAX, is_too_deep_within},
+    },
     sandbox::message::{
         FailureKind, HostMessage, OperationFailure, OperationOutcome, SandboxMessage,
-        ScriptOperation, ScriptProgress, Settlement,
+        ScriptFailure, ScriptOperation, ScriptProgress, Settlement,
     },
 };
 
@@ -34,6 +37,9 @@ const QUEUED_BYTES_MAX: usize = 32 << 20;
 
 /// The most bytes of a record: a quarter of the room for all.
 pub(super) const RECORD_BYTES_MAX: usize = 16 << 20;
+
+/// The levels of an answer above the value of its script: the message, the result, the structure.
+const VALUE_LEVELS: usize = 3;
 
 /// The state of one script.
 #[derive(Debug)]
@@ -217,6 +223,12 @@ impl ScriptState {
         let text = value.get();
         if self.output.len() + text.len() > self.limits().output_bytes_max {
             return self.output_limit();
+        }
+        if is_too_deep_within(text.as_bytes(), VALUE_LEVELS) {
+            let message = format!("it is nested deeper than {} levels", DEPTH_MAX - VALUE_LEVELS);
+            let (kind, stack) = (FailureKind::Value, String::new());
+            let failure = ScriptFailure { kind, message, place: None, stack, cause: None };
+            return ScriptEnd::Failed(Box::new(failure));
         }
         ScriptEnd::Returned(value)
     }
