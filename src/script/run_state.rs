@@ -15,7 +15,8 @@
 
 use std::collections::VecDeque;
 
-use serde_json::{Value, json, value::RawValue};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{json, value::RawValue};
 
 use super::{
     limits::{OPERATIONS_MAX, PENDING_MAX, ScriptEnd, ScriptLimit, ScriptLimits},
@@ -522,14 +523,18 @@ fn answers_of(number: u32, question: &str, responses: &ObjectMembers<'_>) -> Opt
     (!answers.is_empty() || requests.is_empty()).then(|| answers.to_string())
 }
 
+/// The steps of a chain. They are only counted, and take no memory.
+#[derive(Deserialize)]
+struct ChainSteps {
+    steps: Vec<IgnoredAny>,
+}
+
 /// Returns the number of calls that an operation counts as.
 fn n_calls(what: &ScriptOperation) -> usize {
     match what {
         ScriptOperation::Sleep(_) => 0,
-        ScriptOperation::Chain(args) => {
-            let steps = serde_json::from_str::<Value>(args.get()).unwrap_or_default();
-            steps["steps"].as_array().map_or(1, |steps| steps.len().max(1))
-        }
+        ScriptOperation::Chain(args) => serde_json::from_str::<ChainSteps>(args.get())
+            .map_or(1, |chain| chain.steps.len().max(1)),
         ScriptOperation::Tool { .. }
         | ScriptOperation::Search(_)
         | ScriptOperation::Describe { .. } => 1,
