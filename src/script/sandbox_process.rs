@@ -139,8 +139,11 @@ impl SandboxProcess {
                     Err(error) => return Err(self.failed(error).await),
                 },
                 written = write_some(writer, unsent), if !unsent.is_empty() => {
-                    if let Err(error) = written {
-                        return Err(self.failed(error).await);
+                    match written {
+                        Ok(()) => {}
+                        // It has ended. Its last messages may still have to be read.
+                        Err(error) if is_closed(&error) => unsent.clear(),
+                        Err(error) => return Err(SandboxProcessError::Pipe(error)),
                     }
                 }
             }
@@ -165,10 +168,7 @@ impl SandboxProcess {
     }
 
     async fn failed(&mut self, error: io::Error) -> SandboxProcessError {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.ended().await,
-            _ => SandboxProcessError::Pipe(error),
-        }
+        if is_closed(&error) { self.ended().await } else { SandboxProcessError::Pipe(error) }
     }
 
     /// Returns the exit of a process that has closed its pipe.
@@ -179,6 +179,11 @@ impl SandboxProcess {
         };
         SandboxProcessError::Ended(SandboxExit(status))
     }
+}
+
+/// Returns whether the other end of the pipe is closed.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 async fn write_some(writer: &mut OwnedWriteHalf, unsent: &mut VecDeque<Bytes>) -> io::Result<()> {
