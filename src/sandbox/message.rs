@@ -6,6 +6,7 @@
 
 use std::io::{self, Write};
 
+use bytes::{Buf as _, BytesMut};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -246,6 +247,53 @@ impl Write for FrameWriter {
 pub fn frame_length(head: [u8; FRAME_HEAD_BYTES]) -> Result<usize, FrameError> {
     let length = u32::from_le_bytes(head) as usize;
     if length <= FRAME_BYTES_MAX { Ok(length) } else { Err(FrameError::TooLong) }
+}
+
+/// The bytes that have arrived and are not read. Pure.
+#[derive(Debug, Default)]
+pub struct FrameBuffer(BytesMut);
+
+impl FrameBuffer {
+    /// Returns the buffer that more bytes are added to.
+    pub fn bytes_mut(&mut self) -> &mut BytesMut {
+        &mut self.0
+    }
+
+    /// Returns the memory that it takes, in bytes.
+    pub fn n_bytes(&self) -> usize {
+        self.0.capacity()
+    }
+
+    /// Returns whether the first frame has arrived. If not, makes room for the rest of it.
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError`] if the frame is too long.
+    pub fn has_frame(&mut self) -> Result<bool, FrameError> {
+        let Some(length) = self.first_length()? else { return Ok(false) };
+        let n_missing = (FRAME_HEAD_BYTES + length).saturating_sub(self.0.len());
+        self.0.reserve(n_missing);
+        Ok(n_missing == 0)
+    }
+
+    /// Reads the first frame and takes it, if it has arrived.
+    ///
+    /// # Errors
+    ///
+    /// [`FrameError`] if it is too long, or no such message.
+    pub fn take_message<M: for<'a> Deserialize<'a>>(&mut self) -> Result<Option<M>, FrameError> {
+        let Some(length) = self.first_length()? else { return Ok(None) };
+        if self.0.len() < FRAME_HEAD_BYTES + length {
+            return Ok(None);
+        }
+        self.0.advance(FRAME_HEAD_BYTES);
+        read_message(&self.0.split_to(length)).map(Some)
+    }
+
+    /// Returns the length of the first frame's text, if its head has arrived.
+    fn first_length(&self) -> Result<Option<usize>, FrameError> {
+        self.0.first_chunk::<FRAME_HEAD_BYTES>().map(|head| frame_length(*head)).transpose()
+    }
 }
 
 /// Reads the JSON text of a frame.

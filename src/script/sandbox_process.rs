@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{
@@ -20,11 +20,10 @@ use tokio::{
     process::{Child, Command},
     runtime::Handle,
     sync::oneshot,
+    task::coop,
 };
 
-use crate::sandbox::message::{
-    FRAME_HEAD_BYTES, FrameError, HostMessage, SandboxMessage, frame, frame_length, read_message,
-};
+use crate::sandbox::message::{FrameBuffer, FrameError, HostMessage, SandboxMessage, frame};
 
 /// The way in which sandboxes are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub enum SandboxLauncher {
 pub(super) struct SandboxProcess {
     child: Option<Child>,
     reader: OwnedReadHalf,
-    received: BytesMut,
+    received: FrameBuffer,
     writer: OwnedWriteHalf,
     unsent: VecDeque<Bytes>,
 }
@@ -113,7 +112,7 @@ impl SandboxProcess {
         };
         let ours = UnixStream::from_std(ours).map_err(SandboxProcessError::Start)?;
         let (reader, writer) = ours.into_split();
-        let (received, unsent) = (BytesMut::new(), VecDeque::new());
+        let (received, unsent) = (FrameBuffer::default(), VecDeque::new());
         Ok(Self { child, reader, received, writer, unsent })
     }
 
@@ -128,12 +127,16 @@ impl SandboxProcess {
     /// Waits for the next message, and sends the queued ones meanwhile. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<SandboxMessage, SandboxProcessError> {
         loop {
-            if let Some(text) = self.whole_frame()? {
-                return Ok(read_message(&text)?);
+            if self.received.has_frame()? {
+                // A script that sends without a pause must not keep its event loop.
+                coop::consume_budget().await;
+            }
+            if let Some(message) = self.received.take_message()? {
+                return Ok(message);
             }
             let Self { reader, received, writer, unsent, .. } = self;
             tokio::select! {
-                read = reader.read_buf(received) => match read {
+                read = reader.read_buf(received.bytes_mut()) => match read {
                     Ok(0) => return Err(self.ended().await),
                     Ok(_) => {}
                     Err(error) => return Err(self.failed(error).await),
@@ -150,21 +153,9 @@ impl SandboxProcess {
         }
     }
 
-    /// Returns the text of the first frame, if it has arrived.
-    fn whole_frame(&mut self) -> Result<Option<BytesMut>, FrameError> {
-        let Some(head) = self.received.first_chunk::<FRAME_HEAD_BYTES>() else { return Ok(None) };
-        let length = frame_length(*head)?;
-        if self.received.len() < FRAME_HEAD_BYTES + length {
-            self.received.reserve(FRAME_HEAD_BYTES + length - self.received.len());
-            return Ok(None);
-        }
-        self.received.advance(FRAME_HEAD_BYTES);
-        Ok(Some(self.received.split_to(length)))
-    }
-
     /// Returns the bytes that have arrived and were not taken.
     pub(super) fn n_received(&self) -> usize {
-        self.received.capacity()
+        self.received.n_bytes()
     }
 
     async fn failed(&mut self, error: io::Error) -> SandboxProcessError {
