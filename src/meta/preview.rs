@@ -40,6 +40,8 @@ pub struct ResultPreview<'a> {
     members: ObjectMembers<'a>,
     /// The blocks that are shown, as JSON text.
     blocks: Vec<String>,
+    /// The error in the structured value, JSON text, unless it is large.
+    error: Option<String>,
     document: ResultDocument,
     shown_bytes: usize,
     next: Option<DocumentOffset>,
@@ -77,8 +79,11 @@ impl<'a> ResultPreview<'a> {
         for name in &left_out {
             members.take(name);
         }
+        let error = structured.as_deref().and_then(|value| ObjectMembers::one(value, "error"));
+        let error = error.filter(|error| error.len() <= side_max).map(str::to_owned);
         let mut builder = PreviewBuilder::new(bytes_max, is_media_kept);
-        builder.room = builder.room.saturating_sub(members.to_string().len());
+        let n_other = members.to_string().len() + error.as_ref().map_or(0, String::len);
+        builder.room = builder.room.saturating_sub(n_other);
         let not_in_text = structured.filter(|value| {
             let value = OriginalValue::read(value);
             !blocks.iter().any(|block| match (block, &value) {
@@ -92,7 +97,7 @@ impl<'a> ResultPreview<'a> {
         if let Some(value) = not_in_text {
             builder.add(ContentBlock::Text(value.into_owned()));
         }
-        Some(builder.finish(members))
+        Some(Self { error, ..builder.finish(members) })
     }
 
     /// Returns the document of the result, for reading on.
@@ -108,15 +113,23 @@ impl<'a> ResultPreview<'a> {
     /// Returns the preview as a result, JSON text, for a call of the tool `id` by `op`. `cursor`
     /// leads to the rest, if that is kept.
     pub fn to_result(&self, id: &ToolId, op: MetaTool, cursor: Option<&str>) -> String {
-        let mut blocks = vec![text_block(&self.note(id, op, cursor))];
-        blocks.extend(self.blocks.iter().cloned());
+        let error = self.error.as_deref().filter(|_| op.runs_code());
+        let mut blocks = self.blocks.clone();
+        // The text of an error comes first.
+        let note_at = blocks.len().min(usize::from(error.is_some()));
+        blocks.insert(note_at, text_block(&self.note(id, op, cursor)));
         let size = size(self.document.bytes(), self.shown_bytes, cursor);
         let mut members = self.members.clone();
         members.set("content", format!("[{}]", blocks.join(",")));
         members.set_in_object("_meta", META_KEY, &size);
         // The definitions of these tools promise a structured value.
         if op.promises_value() {
-            members.set("structuredContent", format!(r#"{{"preview":{size}}}"#));
+            let mut structured = ObjectMembers::default();
+            structured.set("preview", size);
+            if let Some(error) = error {
+                structured.set("error", error);
+            }
+            members.set("structuredContent", structured.to_string());
         }
         members.to_string()
     }
@@ -277,7 +290,7 @@ impl PreviewBuilder {
         let next =
             next.or(is_more.then_some(end_of_shown)).or_else(|| self.document.first_non_text());
         let Self { document, shown_bytes, .. } = self;
-        ResultPreview { members, blocks, document, shown_bytes, next }
+        ResultPreview { members, blocks, error: None, document, shown_bytes, next }
     }
 }
 

@@ -52,6 +52,32 @@ fn a_preview_of_a_long_text_shows_the_beginning_and_a_little_of_the_end() {
 }
 
 #[test]
+fn a_preview_of_a_failed_script_has_its_error_first_and_as_a_value() {
+    let block = |text: &str| json!({ "type": "text", "text": text });
+    let error = json!({ "code": "timeout", "message": "too slow" });
+    let of_error = |error: &Value| {
+        let content = [block("too slow"), block(&text(10_000))];
+        let structured = json!({ "error": error, "output": text(10_000) });
+        let result =
+            json!({ "content": content, "structuredContent": structured, "isError": true });
+        let result = result.to_string();
+        let preview = ResultPreview::of(&result, MAX).expect("it is large");
+        let rendered = preview.to_result(&id(), MetaTool::Execute, None);
+        assert!(rendered.len() <= MAX, "{}", rendered.len());
+        serde_json::from_str::<Value>(&rendered).expect("JSON")
+    };
+    let shown = of_error(&error);
+    assert_eq!(shown["structuredContent"]["error"], error);
+    assert_eq!(shown["content"][0]["text"], "too slow");
+    assert!(
+        shown["content"][1]["text"].as_str().is_some_and(|it| it.starts_with("This is a preview"))
+    );
+    assert!(shown["structuredContent"]["preview"]["bytes"].is_u64());
+    let large = of_error(&json!({ "code": "timeout", "message": "x".repeat(MAX) }));
+    assert!(large["structuredContent"].get("error").is_none(), "a large error is in the text only");
+}
+
+#[test]
 fn a_short_text_beside_a_long_one_is_shown_whole() {
     let (long, short) = (text(10_000), text(20));
     let block = |text: &str| json!({ "type": "text", "text": text });
