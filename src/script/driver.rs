@@ -78,6 +78,17 @@ pub struct ScriptOutcome {
     pub spent: Duration,
 }
 
+impl ScriptOutcome {
+    /// Returns the size of what the script has printed and returned, in bytes.
+    pub fn n_bytes(&self) -> usize {
+        let value = match &self.end {
+            ScriptEnd::Returned(value) => value.get().len(),
+            _ => 0,
+        };
+        self.output.len() + value
+    }
+}
+
 /// The services and the circumstances of a script.
 pub struct ScriptContext {
     /// The way to start its sandbox.

@@ -62,15 +62,23 @@ pub(super) async fn execute(
         }
         None => arguments.script.into_task(&config.execute, digest, context),
     };
-    let (reply, results) = (call.reply.clone(), Arc::clone(&services.results));
-    let (id, bytes_max) = (script_id(), config.tools.result_bytes_max);
+    let (reply, services) = (call.reply.clone(), Arc::clone(services));
+    let (holder, bytes_max) = (call.session.holder(), config.tools.result_bytes_max);
     let request_id = request.part(MessagePart::Id).unwrap_or("null").to_owned();
     Ok(RequestOutcome::Script(Box::new(ScriptExchange::new(task, async move |outcome| {
         if let ScriptEnd::Suspended(question) = &outcome.end {
             return Message::response(&request_id, question);
         }
-        let result = script_answer(reply.tool, outcome);
-        reply.render(&results.shown(reply.tool, &id, result, bytes_max))
+        let (maker, results) = (reply.clone(), Arc::clone(&services.results));
+        let n_bytes = outcome.n_bytes();
+        let make = move |_: &_| {
+            let result = script_answer(maker.tool, outcome);
+            maker.render(&results.shown(maker.tool, &script_id(), result, bytes_max))
+        };
+        services.forwarder.compute(holder, n_bytes, make).await.unwrap_or_else(|error| {
+            let error = ErrorObject::too_busy(&error).during(reply.tool.name());
+            reply.render(&error.to_result())
+        })
     }))))
 }
 
