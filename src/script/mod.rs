@@ -12,6 +12,7 @@
 
 mod driver;
 mod limits;
+mod message_check;
 mod operation;
 mod progress_reporter;
 mod record;
@@ -26,6 +27,7 @@ pub use driver::{
     ResumeError, ScriptContext, ScriptExchange, ScriptOutcome, ScriptStep, ScriptTask,
 };
 pub use limits::{ScriptEnd, ScriptLimit, ScriptLimits};
+pub use message_check::check_sandbox_bytes;
 pub use operation::{OperationEnd, OperationEvents, OperationRunner, ScriptEvent};
 pub use record_store::{STATE_PREFIX, ScriptRecords};
 pub use run_state::OperationAttempt;
