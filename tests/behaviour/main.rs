@@ -58,6 +58,7 @@ mod resource_subscriptions;
 mod resumption;
 mod retry;
 mod retry_after;
+mod sandbox_pipe;
 mod server_eras;
 mod server_restarts;
 mod service;

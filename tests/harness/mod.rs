@@ -20,6 +20,7 @@ pub(crate) mod modern;
 pub(crate) mod mutated_request;
 pub(crate) mod operator;
 pub(crate) mod random;
+pub(crate) mod sandbox_peer;
 pub(crate) mod script;
 pub(crate) mod scripted_upstream;
 pub(crate) mod slow_reader;
