@@ -27,6 +27,7 @@ mod control;
 mod doctor;
 mod doctor_remote;
 mod era_matrix;
+mod escapes;
 mod exclusive_sharing;
 mod fake_server;
 mod fake_server_modern;

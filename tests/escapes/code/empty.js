@@ -1,0 +1,3 @@
+// Attempt: to end with nothing.
+// Contained: the value is null.
+// expect: value null

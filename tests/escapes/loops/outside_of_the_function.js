@@ -1,0 +1,5 @@
+// Attempt: to run forever outside of the function that contains the script.
+// Contained: the script ends at its time limit.
+// expect: error timeout details.limit=timeout_ms
+// timeout_ms: 300
+}); for (;;) {} (async()=>{

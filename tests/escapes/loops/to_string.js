@@ -1,0 +1,5 @@
+// Attempt: to run forever in a conversion to text.
+// Contained: the script ends at its time limit.
+// expect: error timeout details.limit=timeout_ms
+// timeout_ms: 300
+return `${{ toString() { for (;;) {} } }}`;
