@@ -3,12 +3,13 @@
 mod client_values;
 mod files;
 mod messages;
+mod scripts;
 
 /// A fuzz target, which panics if an invariant is violated.
 pub(crate) type Target = fn(&[u8]);
 
 /// The targets by name. Each has a directory with its name in the corpus.
-pub(crate) const ALL: [(&str, Target); 13] = [
+pub(crate) const ALL: [(&str, Target); 15] = [
     ("catalog", files::catalog),
     ("configuration", files::configuration),
     ("control", messages::control),
@@ -19,6 +20,8 @@ pub(crate) const ALL: [(&str, Target); 13] = [
     ("import", files::import),
     ("page", client_values::page),
     ("registry", files::registry),
+    ("sandbox-input", scripts::sandbox_input),
+    ("sandbox-output", scripts::sandbox_output),
     ("schema", client_values::schema),
     ("session", client_values::session),
     ("task", files::task),
