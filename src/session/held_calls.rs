@@ -8,7 +8,7 @@
 //!
 //! Pure: the caller passes the time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry as HashEntry};
 
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -58,9 +58,13 @@ impl<T> HeldCalls<T> {
 
     /// Returns whether a call is held under this state.
     pub(super) fn is_held(&self, state: &str, now: Instant) -> bool {
-        let number =
-            state.strip_prefix(&self.prefix).and_then(|number| Uuid::try_parse(number).ok());
-        number.and_then(|number| self.held.get(&number)).is_some_and(|entry| !entry.is_expired(now))
+        self.number_of(state, now).is_some()
+    }
+
+    /// Returns the number of the call that is held under `state`.
+    fn number_of(&self, state: &str, now: Instant) -> Option<Uuid> {
+        let number = Uuid::try_parse(state.strip_prefix(&self.prefix)?).ok()?;
+        self.held.get(&number).is_some_and(|entry| !entry.is_expired(now)).then_some(number)
     }
 
     /// Holds a call to `server`, and returns the state for its client. Returns the call as an error
@@ -95,18 +99,19 @@ impl<T> HeldCalls<T> {
         digest: &RequestDigest,
         now: Instant,
     ) -> Result<(T, Instant), HeldCallError> {
-        let number =
-            state.strip_prefix(&self.prefix).and_then(|number| Uuid::try_parse(number).ok());
-        let number = number.ok_or(HeldCallError::Unknown)?;
-        let entry = self.held.get(&number).filter(|entry| !entry.is_expired(now));
-        let entry = entry.ok_or(HeldCallError::Unknown)?;
-        if entry.server != *server || entry.digest != *digest {
-            return Err(HeldCallError::OtherRequest);
+        let number = self.number_of(state, now).ok_or(HeldCallError::Unknown)?;
+        match self.held.entry(number) {
+            HashEntry::Vacant(_) => Err(HeldCallError::Unknown),
+            HashEntry::Occupied(found)
+                if found.get().server != *server || found.get().digest != *digest =>
+            {
+                Err(HeldCallError::OtherRequest)
+            }
+            HashEntry::Occupied(found) => {
+                let Entry { held, since, .. } = found.remove();
+                Ok((held, since))
+            }
         }
-        self.held
-            .remove(&number)
-            .map(|entry| (entry.held, entry.since))
-            .ok_or(HeldCallError::Unknown)
     }
 
     /// Removes the expired calls.
