@@ -10,7 +10,7 @@ use crate::{
     forward::{Forwarder, RequestOutcome},
     protocol::{Message, RpcError, jsonrpc::MessagePart},
     provision::Provisioner,
-    script::ScriptServices,
+    script::{SandboxLauncher, ScriptServices},
     session::Session,
     tool::{ArgumentChecker, ErrorObject, RequestedTool, ResolvedTool, ToolDirectory},
 };
@@ -26,6 +26,17 @@ pub(super) struct MetaServices {
     pub(super) scripts: ScriptServices,
     /// The large results from which clients read on.
     pub(super) results: Arc<KeptResults>,
+}
+
+impl MetaServices {
+    /// Returns the way to start the sandbox of a script.
+    ///
+    /// # Errors
+    ///
+    /// The reason why no script may run, in words.
+    pub(super) fn sandbox_launcher(&self) -> Result<SandboxLauncher, String> {
+        self.scripts.launcher(&self.forwarder.peek_config().execute)
+    }
 }
 
 /// A call of a meta-tool, with everything that answers it.

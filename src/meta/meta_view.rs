@@ -129,7 +129,7 @@ impl MetaView {
             return Err(CallError::UnknownCursor(quoted(&cursor)));
         }
         let config = self.services.forwarder.peek_config();
-        let runs_code = self.services.scripts.launcher(&config.execute).is_ok();
+        let runs_code = self.services.sandbox_launcher().is_ok();
         let tools = config.tools.sets.iter().flat_map(|set| MetaTool::of_set(*set)).copied();
         let tools = tools.filter(|tool| runs_code || !tool.runs_code());
         let list = definitions::list(tools, config.tools.always_load);

@@ -49,7 +49,7 @@ fn errors_match_the_output_schemas_of_all_tools() {
         misfit.to_error(&id()),
         ErrorObject::unknown_tool(&id(), &[]),
         ErrorObject::unknown_server("gti", &["git".to_owned()], &[]),
-        ErrorObject::execution_unavailable("code is off"),
+        ErrorObject::execution_unavailable("code is off", "Call a tool."),
         ErrorObject::no_stream(),
         ErrorObject::no_override(),
         ErrorObject::of_server("git", r#"{"code":-32000,"message":"m"}"#),

@@ -179,8 +179,7 @@ impl ErrorObject {
     }
 
     /// Returns the error for a request to run code where that is impossible.
-    pub fn execution_unavailable(reason: &str) -> Self {
-        let remedy = "Call the tools one by one.";
+    pub fn execution_unavailable(reason: &str, remedy: &str) -> Self {
         let mut error = Self::new(ErrorCode::ExecutionFailed, reason, remedy)
             .detail("reason", json!("execution_unavailable"));
         error.retryable = false;

@@ -16,10 +16,7 @@ pub use operator_scripts::{OperatorScripts, operator_exchange};
 pub use requested_script::RequestedScript;
 use script_answer::script_answer;
 
-use super::{
-    cursor::CursorError,
-    meta_call::{MetaCall, MetaRefusal},
-};
+use super::meta_call::{MetaCall, MetaRefusal};
 use crate::{
     era,
     forward::RequestOutcome,
@@ -35,10 +32,9 @@ pub(super) async fn execute(
 ) -> Result<RequestOutcome, MetaRefusal> {
     let services = call.services;
     let config = services.forwarder.config();
-    let launcher = services
-        .scripts
-        .launcher(&config.execute)
-        .map_err(|error| ErrorObject::execution_unavailable(&error))?;
+    let launcher = services.sandbox_launcher().map_err(|reason| {
+        ErrorObject::execution_unavailable(&reason, "Call the tools one by one.")
+    })?;
     if let Some(cursor) = &arguments.cursor {
         return read_on(call, cursor);
     }
@@ -85,8 +81,7 @@ pub(super) async fn execute(
 /// Returns the next page of a stored result.
 fn read_on(call: MetaCall<'_>, cursor: &str) -> Result<RequestOutcome, MetaRefusal> {
     let bytes_max = call.services.forwarder.peek_config().tools.result_bytes_max;
-    let page = call.services.results.page(call.reply.tool, &script_id(), cursor, bytes_max);
-    let page = page.map_err(|error: CursorError| MetaRefusal::from(error))?;
+    let page = call.services.results.page(call.reply.tool, &script_id(), cursor, bytes_max)?;
     Ok(call.reply.result(&page))
 }
 

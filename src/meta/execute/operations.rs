@@ -322,7 +322,7 @@ fn outcome_unknown() -> Failure {
 fn failure(error: &ErrorObject) -> Failure {
     let id = error.tool_id.as_deref().and_then(|id| id.split_once('/'));
     Box::new(OperationFailure {
-        code: error.code.name().to_owned(),
+        code: error.code.name(),
         message: error.failure().to_owned(),
         hint: error.remedy().to_owned(),
         server: id.map(|(server, _)| server.to_owned()),

@@ -74,13 +74,12 @@ impl OperatorScripts {
 
     /// Returns whether scripts may run, and whether this process can isolate them, with the reasons.
     pub fn to_operator_json(&self) -> Value {
-        let services = &self.services;
-        let launcher = services.scripts.launcher(&services.forwarder.peek_config().execute);
+        let launcher = self.services.sandbox_launcher();
         let mut object = json!({ "available": launcher.is_ok() });
         if let Err(reason) = launcher {
             object["reason"] = json!(reason);
         }
-        if let Some(reason) = services.scripts.isolation_error() {
+        if let Some(reason) = self.services.scripts.isolation_error() {
             object["isolationError"] = json!(reason);
         }
         object
@@ -99,11 +98,9 @@ impl OperatorScripts {
         holder: Holder,
     ) -> Result<ScriptContext, Box<ErrorObject>> {
         let services = &self.services;
-        let launcher = services.scripts.launcher(&services.forwarder.peek_config().execute);
-        let launcher = launcher.map_err(|reason| {
+        let launcher = services.sandbox_launcher().map_err(|reason| {
             let remedy = "Run `metamcp doctor`: it says what scripts need.";
-            let error = ErrorObject::new(ErrorCode::ExecutionFailed, reason, remedy);
-            Box::new(error.detail("reason", json!("execution_unavailable")))
+            Box::new(ErrorObject::execution_unavailable(&reason, remedy))
         })?;
         let client = services.forwarder.sessions().one_shot_client("{}");
         let session = Session::one_shot(ServerScope::Every, client, holder);

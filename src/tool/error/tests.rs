@@ -109,7 +109,7 @@ fn every_error_code_has_its_name_and_its_retryable_flag() {
         assert_eq!(json!(code), name);
         assert_eq!(ErrorObject::new(code, "x", "").retryable, is_retryable);
     }
-    assert!(!ErrorObject::execution_unavailable("code is off").retryable);
+    assert!(!ErrorObject::execution_unavailable("code is off", "Call a tool.").retryable);
 }
 
 #[test]
