@@ -46,6 +46,7 @@ mod reply_events;
 mod request_parts;
 mod resumable_reply;
 mod route;
+mod side_messages;
 pub mod stdio_pipe;
 mod tls_handshake;
 mod token_failures;

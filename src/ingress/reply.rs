@@ -14,7 +14,8 @@ use tokio::time::{self, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    IngressContext, Response, http_response, progress_heartbeat::ProgressHeartbeat, resumable_reply,
+    IngressContext, Response, http_response, progress_heartbeat::ProgressHeartbeat,
+    resumable_reply, side_messages::SideMessages,
 };
 use crate::{
     call::Exchange,
@@ -23,8 +24,7 @@ use crate::{
     forward::RequestOutcome,
     memory_budget,
     protocol::{ByteChunks, Era, Message, RpcError, payloads::method, sse},
-    script::{ScriptEvent, ScriptExchange, ScriptStep},
-    server_name::ServerName,
+    script::{ScriptExchange, ScriptStep},
     session::{HoldOutcome, RunningRequest, Session},
 };
 
@@ -232,10 +232,16 @@ impl RequestReply {
 
     /// Returns the next output. Cancel safe. The next call continues.
     async fn next(&mut self) -> ReplyPart {
+        let side = SideMessages {
+            heartbeat: &mut self.heartbeat,
+            context: &self.context,
+            running: &self.running,
+            has_stream: self.accepts.events,
+        };
         let part = tokio::select! {
             // An answer that is ready has priority over everything else.
             biased;
-            part = advance(&mut self.stage, &mut self.heartbeat, &self.context, &self.running, (&self.id, self.accepts)) => part,
+            part = advance(&mut self.stage, side, &self.id, self.accepts.resumption) => part,
             () = self.running.cancelled() => {
                 if let Stage::Running(exchange) = &mut self.stage {
                     exchange.cancel();
@@ -260,11 +266,11 @@ impl RequestReply {
 /// Advances to the next output for the client.
 async fn advance(
     stage: &mut Stage,
-    heartbeat: &mut ProgressHeartbeat,
-    context: &IngressContext,
-    running: &RunningRequest,
-    (id, accepts): (&str, AcceptedForms),
+    mut side: SideMessages<'_>,
+    id: &str,
+    can_defer: bool,
 ) -> ReplyPart {
+    let SideMessages { context, running, .. } = side;
     loop {
         let exchange = match stage {
             Stage::Handling(handling) => match handling.await {
@@ -281,12 +287,10 @@ async fn advance(
             Stage::Running(exchange) => exchange,
             Stage::Scripting(script) => match script.next().await {
                 ScriptStep::Answer(answer) => return own_answer(answer, running, id),
-                ScriptStep::Event(event) => {
-                    match script_event(*event, heartbeat, context, running, accepts) {
-                        Some(message) => return ReplyPart::Message(message),
-                        None => continue,
-                    }
-                }
+                ScriptStep::Event(event) => match side.event(*event) {
+                    Some(message) => return ReplyPart::Message(message),
+                    None => continue,
+                },
             },
             Stage::Done => return ReplyPart::Nothing,
         };
@@ -295,11 +299,10 @@ async fn advance(
                 running.note_answered();
                 return ReplyPart::Answer(exchange.restore(&message));
             }
-            Ok(CallEvent::Deferred) if accepts.resumption => return ReplyPart::Deferred,
+            Ok(CallEvent::Deferred) if can_defer => return ReplyPart::Deferred,
             Ok(CallEvent::Deferred) => continue,
             Ok(CallEvent::RetryAfter(asked)) => {
-                let text = format!("server `{}` {asked}", exchange.server());
-                heartbeat.tell(&text).map(ByteChunks::from)
+                side.wait(&format!("server `{}` {asked}", exchange.server()))
             }
             Ok(CallEvent::Message(SideMessage::Notification(message)))
                 if message.method() == Some(method::PROGRESS) && !exchange.wants_progress() =>
@@ -308,8 +311,7 @@ async fn advance(
             }
             Ok(CallEvent::Message(SideMessage::Notification(message))) => {
                 let source = (exchange.server(), exchange.generation());
-                notification(&message, source, heartbeat, context, running)
-                    .map(|shown| shown.unwrap_or_else(|| exchange.restore(&message)))
+                side.notification(&message, source, || exchange.restore(&message))
             }
             Ok(CallEvent::Message(SideMessage::Question(question)))
                 if running.session().is_modern() =>
@@ -319,9 +321,7 @@ async fn advance(
                     None => continue,
                 }
             }
-            Ok(CallEvent::Message(SideMessage::Question(question))) => {
-                forward_question(question, running, accepts).map(ByteChunks::from)
-            }
+            Ok(CallEvent::Message(SideMessage::Question(question))) => side.question(question),
             Err(error) => {
                 let error = error.to_rpc().for_era(running.session().era());
                 return ReplyPart::Answer(error.render(Some(exchange.client_id())).into());
@@ -361,73 +361,4 @@ fn hold_for_input(
         }
     };
     Some(ReplyPart::Answer(answer.into()))
-}
-
-/// Returns an event of a script in the form for the client, or `None` if it does not receive it.
-fn script_event(
-    event: ScriptEvent,
-    heartbeat: &mut ProgressHeartbeat,
-    context: &IngressContext,
-    running: &RunningRequest,
-    accepts: AcceptedForms,
-) -> Option<ByteChunks> {
-    match event {
-        ScriptEvent::Notification(message, server, generation) => {
-            let shown = notification(&message, (&server, generation), heartbeat, context, running)?;
-            Some(shown.unwrap_or_else(|| message.bytes().clone().into()))
-        }
-        ScriptEvent::Progress(message) => {
-            heartbeat.note(&message);
-            Some(message.bytes().clone().into())
-        }
-        ScriptEvent::Question(question) => {
-            forward_question(question, running, accepts).map(ByteChunks::from)
-        }
-        ScriptEvent::Wait(text) => heartbeat.tell(&text).map(ByteChunks::from),
-    }
-}
-
-/// Returns a notification of a server and a connection in another form for the client, or
-/// `Some(None)` if it receives the original one, or `None` if it does not receive it.
-fn notification(
-    message: &Message,
-    (server, generation): (&ServerName, Option<u64>),
-    heartbeat: &mut ProgressHeartbeat,
-    context: &IngressContext,
-    running: &RunningRequest,
-) -> Option<Option<ByteChunks>> {
-    let session = running.session();
-    match message.method().unwrap_or_default() {
-        // A modern request has no other notifications.
-        other
-            if session.is_modern() && !matches!(other, method::LOG_MESSAGE | method::PROGRESS) =>
-        {
-            return None;
-        }
-        method::LOG_MESSAGE
-            if !session.wants_log(message, context.views.sessions().has_levels()) =>
-        {
-            return None;
-        }
-        method::CANCELLED => {
-            let cancelled = session.cancel_question(server, generation?, message)?;
-            return Some(Some(ByteChunks::from(cancelled)));
-        }
-        method::PROGRESS => heartbeat.note(message),
-        _ => {}
-    }
-    Some(None)
-}
-
-fn forward_question(
-    question: ServerRequest,
-    running: &RunningRequest,
-    accepts: AcceptedForms,
-) -> Option<Bytes> {
-    if accepts.events {
-        return running.session().ask(question, Some(running.number()));
-    }
-    // A client that accepts no stream cannot receive requests.
-    question.refuse();
-    None
 }
