@@ -124,11 +124,8 @@ fn sleep_max<'de, D: Deserializer<'de>>(found: D) -> Result<Duration, D::Error> 
 impl ExecuteConfig {
     /// Returns the warning for an operator if scripts run without isolation.
     pub fn warning(&self) -> Option<&'static str> {
-        let is_isolated = match self.profile {
-            ExecuteProfile::Standard => true,
-            ExecuteProfile::Dev => !self.is_enabled,
-        };
-        (!is_isolated).then_some(
+        let is_unconfined = self.is_enabled && self.profile == ExecuteProfile::Dev;
+        is_unconfined.then_some(
             "`execute.profile` is \"dev\": a script of a client runs without isolation and may do all that the service may do. Use \"dev\" only to debug metamcp, else \"standard\".",
         )
     }

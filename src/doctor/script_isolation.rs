@@ -28,15 +28,11 @@ pub(super) fn examine(
 
 fn judged(here: Result<IsolationSupport, String>, service: Option<&ServiceIsolation>) -> Finding {
     match (here, service) {
-        (Ok(IsolationSupport { landlock_version }), None) => {
-            let means =
-                format!("By Landlock, version {landlock_version}, and a system call filter.");
-            Finding::ok(Scripts, "scripts can be isolated").because(means)
-        }
-        (Ok(IsolationSupport { landlock_version }), Some(Ok(()))) => {
-            let means =
-                format!("By Landlock, version {landlock_version}, and a system call filter.");
-            Finding::ok(Scripts, "the service can isolate scripts").because(means)
+        (Ok(IsolationSupport { landlock_version }), None | Some(Ok(()))) => {
+            let subject = if service.is_some() { "the service" } else { "this host" };
+            Finding::ok(Scripts, format!("{subject} can isolate scripts")).because(format!(
+                "By Landlock, version {landlock_version}, and a system call filter."
+            ))
         }
         (Err(here), Some(Ok(()))) => Finding::ok(Scripts, "the service can isolate scripts")
             .because(format!("This shell cannot: {here}")),
@@ -69,7 +65,7 @@ mod tests {
             (finding.level, finding.what, finding.why.unwrap_or_default())
         };
         let (level, what, why) = seen(here(), None);
-        assert_eq!((level, what.as_str()), (FindingSeverity::Ok, "scripts can be isolated"));
+        assert_eq!((level, what.as_str()), (FindingSeverity::Ok, "this host can isolate scripts"));
         assert!(why.contains("version 6"), "{why}");
         let (level, what, why) = seen(here(), Some(refused()));
         assert_eq!(level, FindingSeverity::Warning);

@@ -259,7 +259,7 @@ fn doctor_reports_the_isolation_of_scripts_as_the_running_service_sees_it() {
     let nowhere = directory.path().join("nowhere.sock");
     let daemon = Daemon::with("").ready();
     for (socket, isolated) in [
-        (nowhere.clone(), "ok      scripts can be isolated\n"),
+        (nowhere.clone(), "ok      this host can isolate scripts\n"),
         (daemon.control(), "ok      the service can isolate scripts\n"),
     ] {
         let report = report_of("", &socket);
