@@ -34,11 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) async fn run(args: Args) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let program = std::env::current_exe().expect("this program has a path");
-    let config = format!(
-        "[servers.child]\ncommand = {program:?}\nargs = [\"child\"]\nstart = \"prewarm\"\n"
-    );
-    let mut service = rig::service(&directory, &config);
+    let mut service = rig::service(&directory, &rig::child());
     let _address = service.address();
     let socket = directory.path().join("control.sock");
     let deadline = Instant::now() + TIMEOUT;

@@ -107,11 +107,13 @@ pub(crate) fn serve(directory: &TempDir, upstream: SocketAddr, more: &str) -> Pr
 
 /// Returns the configuration of the root view on `upstream` and of a child.
 pub(crate) fn both(upstream: SocketAddr) -> String {
+    root(upstream) + &child()
+}
+
+/// Returns the configuration of a child of this program, `child`.
+pub(crate) fn child() -> String {
     let program = std::env::current_exe().expect("this program has a path");
-    let child = format!(
-        "[servers.child]\ncommand = {program:?}\nargs = [\"child\"]\nstart = \"prewarm\"\n"
-    );
-    root(upstream) + &child
+    format!("[servers.child]\ncommand = {program:?}\nargs = [\"child\"]\nstart = \"prewarm\"\n")
 }
 
 /// Returns the configuration of the root view on `upstream`.

@@ -84,11 +84,7 @@ fn ms(time: Duration) -> f64 {
 /// Compares the calls of one script with those of one client.
 async fn calls() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let program = std::env::current_exe().expect("this program has a path");
-    let config = format!(
-        "[servers.child]\ncommand = {program:?}\nargs = [\"child\"]\nstart = \"prewarm\"\n"
-    );
-    let mut service = rig::service(&directory, &config);
+    let mut service = rig::service(&directory, &rig::child());
     let address = service.address();
     let direct = Target { address, path: "/direct", tool: "child__echo" };
     let mut client = Client::open(&direct, 1).await.expect("it is served");
