@@ -13,6 +13,7 @@
   const { indexOf, slice, toWellFormed } = String.prototype;
   const { toString: sourceOf } = Function.prototype;
   const NativeError = Error, NativeTypeError = TypeError, NativePromise = Promise, NativeDate = Date, NativeProxy = Proxy, NativeSet = Set;
+  const { toPrimitive } = Symbol;
   const string = String, isFinite = Number.isFinite;
 
   // Only valid Unicode crosses the pipe.
@@ -82,14 +83,15 @@
   // `servers.NAME.TOOL(args)` and `servers.NAME.call(tool, args)`. Names resolve when they are
   // used, so that an unknown one is an error of its call, with similar names.
   function callable(name) { return typeof name === 'string' && name !== 'then' && name !== 'toJSON'; }
-  function named(make) {
+  function named(label, make) {
     const made = create(null);
     return new NativeProxy(freeze(create(null)), {
-      get: (_, name) => callable(name) ? (made[name] ??= make(name)) : undefined,
+      // In a text, it is its name: no tool `toString` is called.
+      get: (_, name) => callable(name) ? (made[name] ??= make(name)) : name === toPrimitive ? () => label : undefined,
       has: (_, name) => callable(name),
     });
   }
-  const servers = named((server) => named((tool) => tool === 'call'
+  const servers = named('servers', (server) => named(`servers.${server}`, (tool) => tool === 'call'
     ? (name, args) => begin('tool', text(server), text(name), args)
     : (args) => begin('tool', text(server), text(tool), args)));
 
