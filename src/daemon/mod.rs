@@ -83,6 +83,7 @@ pub struct Daemon {
     logins: Arc<LoginService>,
     /// The calls that continue without their callers.
     tasks: Arc<TaskDriver>,
+    records: Arc<ScriptRecords>,
     /// The announcements of servers, until the task that handles them starts.
     server_announcements: Option<mpsc::Receiver<Announcement>>,
     /// The announcements to clients, until the task that sends them starts.
@@ -160,12 +161,13 @@ impl Daemon {
         let forwarder = Forwarder::new(Arc::clone(&pool), Arc::clone(&sessions), config);
         let directory = Arc::new(ToolDirectory::new(Arc::clone(&forwarder), Arc::clone(&catalog)));
         let checker = Arc::new(ArgumentChecker::new(forwarder.computer().clone()));
+        let records = ScriptRecords::in_directory(state.as_deref());
         let meta = MetaView::new(
             Arc::clone(&forwarder),
             Arc::clone(&directory),
             Arc::clone(&checker),
             Arc::clone(&provisioner),
-            ScriptServices::new(ScriptRecords::in_directory(state.as_deref())),
+            ScriptServices::new(Arc::clone(&records)),
         );
         let (scripts, services) = (OperatorScripts::of_view(&meta), Arc::clone(&forwarder));
         let views = Arc::new(Views::new(services, Arc::clone(&catalog), meta));
@@ -189,6 +191,7 @@ impl Daemon {
             operators,
             logins,
             tasks,
+            records,
             server_announcements: Some(server_announcements),
             client_announcements: Some(client_announcements),
             board,
@@ -342,6 +345,7 @@ impl Daemon {
             clients.spawn(sessions.run(to_clients, stop.clone()));
         }
         clients.spawn(Arc::clone(&self.tasks).supervise(stop.clone(), drain_deadline.clone()));
+        clients.spawn(Arc::clone(&self.records).supervise(stop.clone()));
         for listener in std::mem::take(&mut self.listeners.http) {
             let pulse = self.liveness.pulse("http accept loop");
             let (context, tls) = (Arc::clone(&context), Arc::clone(&self.tls));

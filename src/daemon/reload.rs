@@ -97,6 +97,7 @@ impl Daemon {
             tasks,
             // A reload does not concern these.
             source: _,
+            records: _,
             server_announcements: _,
             client_announcements: _,
             upkeep: _,

@@ -264,16 +264,17 @@ impl FrameBuffer {
         self.0.capacity()
     }
 
-    /// Returns whether the first frame has arrived. If not, makes room for the rest of it.
+    /// Returns the length of the first frame's text, if it has arrived. If not, makes room for the
+    /// rest of it.
     ///
     /// # Errors
     ///
     /// [`FrameError`] if the frame is too long.
-    pub fn has_frame(&mut self) -> Result<bool, FrameError> {
-        let Some(length) = self.first_length()? else { return Ok(false) };
+    pub fn first_frame(&mut self) -> Result<Option<usize>, FrameError> {
+        let Some(length) = self.first_length()? else { return Ok(None) };
         let n_missing = (FRAME_HEAD_BYTES + length).saturating_sub(self.0.len());
         self.0.reserve(n_missing);
-        Ok(n_missing == 0)
+        Ok((n_missing == 0).then_some(length))
     }
 
     /// Reads the first frame and takes it, if it has arrived.

@@ -5,30 +5,27 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use futures_util::{
-    StreamExt as _,
-    future::{BoxFuture, pending},
-    stream::FuturesUnordered,
-};
-use serde_json::{Map, json, value::RawValue};
+use futures_util::future::pending;
+use serde_json::{Map, json};
 use tokio::{
     sync::mpsc,
-    task::yield_now,
     time::{self, Instant},
 };
 
 use super::{
     limits::{ScriptEnd, ScriptLimits},
-    operation::{OperationEnd, OperationEvents, OperationNote, OperationRunner, ScriptEvent},
+    operation::{OperationAttempt, OperationEnd, OperationNote, OperationRunner, ScriptEvent},
     progress_reporter::ProgressReporter,
-    record::{RecordEntry, RecordError, RecordHead, ScriptRecord},
-    record_store::{RecordFile, ScriptRecords},
-    run_state::{OperationAttempt, ScriptAction, ScriptState},
+    record::{RecordEntry, RecordHead, ScriptRecord},
+    record_store::{RecordFile, ResumeError, ScriptRecords},
+    run_state::{ScriptAction, ScriptState},
+    running_operations::{OperationStep, RunningOperations},
     sandbox_process::{SandboxLauncher, SandboxProcess, SandboxProcessError},
+    script_clock::ScriptClock,
 };
 use crate::{
     capacity_holder::Holder,
+    compute_pool::read_in_place,
     error_report::chain,
     fair_share::Admission,
     memory_budget::MemoryReservation,
@@ -45,21 +42,16 @@ const SCRIPTS_RUNNING_MAX: usize = 8;
 const ADMISSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The events of a script that wait for its client.
-const EVENTS_MAX: usize = 16;
+pub(super) const EVENTS_MAX: usize = 16;
 
 /// A script that is ready to run.
 pub struct ScriptTask {
     state: ScriptState,
-    launcher: SandboxLauncher,
-    runner: Arc<dyn OperationRunner>,
-    records: Arc<ScriptRecords>,
+    context: ScriptContext,
     /// The file of its record, if it has one.
     file: Option<RecordFile>,
-    /// The client can answer a question with another request.
-    can_suspend: bool,
     /// The progress, if the client wants it.
     progress: Option<ProgressReporter>,
-    holder: Holder,
     /// The longest wait for other scripts to end.
     admission_timeout: Duration,
     clock: ScriptClock,
@@ -133,7 +125,7 @@ impl ScriptTask {
         context: ScriptContext,
     ) -> Result<Self, ResumeError> {
         let (file, text) = context.records.take(state).await?;
-        let record = ScriptRecord::read(&text)?;
+        let record = read_in_place(text.len(), || ScriptRecord::read(&text))?;
         if record.head.request != request {
             return Err(ResumeError::OtherRequest);
         }
@@ -148,21 +140,9 @@ impl ScriptTask {
         spent: Duration,
         context: ScriptContext,
     ) -> Self {
-        let ScriptContext { launcher, runner, records, can_suspend, token, holder } = context;
-        let progress = token.as_deref().map(ProgressReporter::new);
-        let (admission_timeout, clock) = (ADMISSION_TIMEOUT, ScriptClock { spent, since: None });
-        Self {
-            state,
-            launcher,
-            runner,
-            records,
-            file,
-            can_suspend,
-            progress,
-            holder,
-            admission_timeout,
-            clock,
-        }
+        let progress = context.token.as_deref().map(ProgressReporter::new);
+        let clock = ScriptClock::after(spent);
+        Self { state, context, file, progress, admission_timeout: ADMISSION_TIMEOUT, clock }
     }
 
     /// Waits up to this time for other scripts to end, since no client waits for the answer.
@@ -177,7 +157,7 @@ impl ScriptTask {
     ///
     /// [`std::io::Error`] if the file cannot be written.
     pub async fn record_from_start(&mut self) -> std::io::Result<String> {
-        let file = self.records.create(lines(&self.state.take_unsaved())).await?;
+        let file = self.context.records.create(lines(&self.state.take_unsaved())).await?;
         let state = file.state();
         self.file = Some(file);
         Ok(state)
@@ -188,7 +168,8 @@ impl ScriptTask {
     pub async fn run(mut self, events: mpsc::Sender<ScriptEvent>) -> ScriptOutcome {
         static SCRIPTS: LazyLock<Arc<Admission>> =
             LazyLock::new(|| Admission::new(SCRIPTS_RUNNING_MAX));
-        let admitted = time::timeout(self.admission_timeout, SCRIPTS.admit(self.holder)).await;
+        let admitted =
+            time::timeout(self.admission_timeout, SCRIPTS.admit(self.context.holder)).await;
         let end = match admitted {
             Ok(Some(_permit)) => self.run_admitted(&events).await,
             Ok(None) | Err(_) => {
@@ -209,10 +190,10 @@ impl ScriptTask {
     }
 
     async fn run_admitted(&mut self, events: &mpsc::Sender<ScriptEvent>) -> ScriptEnd {
-        let mut operations = RunningOperations::new(Arc::clone(&self.runner));
+        let mut operations = RunningOperations::new(Arc::clone(&self.context.runner));
         let mut is_second = false;
         loop {
-            let mut sandbox = match SandboxProcess::start(self.launcher).await {
+            let mut sandbox = match SandboxProcess::start(self.context.launcher).await {
                 Ok(sandbox) => sandbox,
                 Err(error) => return ScriptEnd::NotStarted(chain(&error)),
             };
@@ -243,7 +224,7 @@ impl ScriptTask {
         operations: &mut RunningOperations,
         events: &mpsc::Sender<ScriptEvent>,
     ) -> Result<ScriptEnd, SandboxProcessError> {
-        let mut memory = MemoryReservation::of(Some(self.holder.account));
+        let mut memory = MemoryReservation::of(Some(self.context.holder.account));
         for message in self.state.begin_run() {
             sandbox.queue(&message)?;
         }
@@ -251,7 +232,7 @@ impl ScriptTask {
             if let Some(end) = self.settle_accounts(&mut memory, sandbox.n_received()).await {
                 return Ok(end);
             }
-            if self.can_suspend
+            if self.context.can_suspend
                 && let Some(requests) = self.state.suspension()
             {
                 return Ok(ScriptEnd::Suspended(requests));
@@ -259,12 +240,15 @@ impl ScriptTask {
             let wall = self.state.limits().wall;
             let deadline = self.clock.deadline(wall);
             let actions = tokio::select! {
-                message = sandbox.next() => self.state.on_message(message?),
+                message = sandbox.next() => {
+                    let (message, n_bytes) = message?;
+                    read_in_place(n_bytes, || self.state.on_message(message))
+                }
                 (operation, step) = operations.next() => match step {
                     OperationStep::End(OperationEnd::Settled(outcome)) => {
                         self.state.on_settled(operation, outcome, time_format::now_ms())
                     }
-                    OperationStep::End(OperationEnd::Asked(question)) if self.can_suspend => {
+                    OperationStep::End(OperationEnd::Asked(question)) if self.context.can_suspend => {
                         self.state.on_asked(operation, question)
                     }
                     OperationStep::End(OperationEnd::Asked(_)) => {
@@ -369,7 +353,7 @@ impl ScriptTask {
         let text = lines(&entries);
         let saved = match &self.file {
             Some(file) => file.append(text).await.map(|()| file.state()),
-            None => self.records.create(text).await.map(|file| file.state()),
+            None => self.context.records.create(text).await.map(|file| file.state()),
         };
         match saved {
             Ok(state) => ScriptEnd::Suspended(input_required(&requests, &state)),
@@ -420,164 +404,5 @@ async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => time::sleep_until(deadline).await,
         None => pending().await,
-    }
-}
-
-/// The reason why a script cannot go on.
-#[derive(Debug, thiserror::Error)]
-pub enum ResumeError {
-    /// There is no such record, or not any more.
-    #[error("the script is unknown, has ended, or has waited for more than an hour")]
-    Unknown,
-    /// It goes on for another request already.
-    #[error("the script goes on already")]
-    Running,
-    /// The record is of another request.
-    #[error("the state belongs to another script")]
-    OtherRequest,
-    /// The record cannot be read.
-    #[error("the record of the script is damaged")]
-    Damaged,
-}
-
-impl From<RecordError> for ResumeError {
-    fn from(error: RecordError) -> Self {
-        tracing::warn!(%error, "the record of a script is damaged: {error}");
-        Self::Damaged
-    }
-}
-
-/// The operations that run, and their events.
-struct RunningOperations {
-    runner: Arc<dyn OperationRunner>,
-    running: FuturesUnordered<BoxFuture<'static, (u32, OperationEnd)>>,
-    sender: mpsc::Sender<(u32, OperationNote)>,
-    notes: mpsc::Receiver<(u32, OperationNote)>,
-}
-
-impl RunningOperations {
-    fn new(runner: Arc<dyn OperationRunner>) -> Self {
-        let (sender, notes) = mpsc::channel(EVENTS_MAX);
-        Self { runner, running: FuturesUnordered::new(), sender, notes }
-    }
-
-    fn begin(&mut self, number: u32, operation: ScriptOperation, attempt: OperationAttempt) {
-        if let ScriptOperation::Sleep(ms) = operation {
-            self.running.push(Box::pin(async move {
-                // A timer of the runtime takes at least a millisecond.
-                match ms < 1.0 {
-                    true => yield_now().await,
-                    false => time::sleep(Duration::from_secs_f64(ms / 1e3)).await,
-                }
-                (number, OperationEnd::Settled(OperationOutcome::Value(null())))
-            }));
-            return;
-        }
-        let events = OperationEvents { operation: number, events: self.sender.clone() };
-        let run = Arc::clone(&self.runner).run(operation, attempt, events);
-        self.running.push(Box::pin(async move { (number, run.await) }));
-    }
-
-    /// Waits for the next end or event of an operation. Cancel safe.
-    async fn next(&mut self) -> (u32, OperationStep) {
-        tokio::select! {
-            // The events of an operation precede its end.
-            biased;
-            Some((operation, note)) = self.notes.recv() => (operation, OperationStep::Note(note)),
-            Some((operation, end)) = self.running.next(), if !self.running.is_empty() => {
-                (operation, OperationStep::End(end))
-            }
-        }
-    }
-}
-
-/// The next step of an operation.
-enum OperationStep {
-    End(OperationEnd),
-    Note(OperationNote),
-}
-
-fn null() -> Box<RawValue> {
-    RawValue::from_string("null".to_owned()).expect("JSON")
-}
-
-/// The clock of a script, which stands still while only a person is waited for.
-#[derive(Debug)]
-struct ScriptClock {
-    /// The time until it was stopped last.
-    spent: Duration,
-    /// The time at which it was started again.
-    since: Option<Instant>,
-}
-
-impl ScriptClock {
-    fn run(&mut self) {
-        self.since.get_or_insert_with(Instant::now);
-    }
-
-    fn pause(&mut self) {
-        if let Some(since) = self.since.take() {
-            self.spent += since.elapsed();
-        }
-    }
-
-    fn spent(&self) -> Duration {
-        self.spent + self.since.map_or(Duration::ZERO, |since| since.elapsed())
-    }
-
-    /// Returns the time at which it will have run for `wall`, unless it stands still.
-    fn deadline(&self, wall: Duration) -> Option<Instant> {
-        self.since.map(|since| since + wall.saturating_sub(self.spent))
-    }
-}
-
-/// A request that a script answers, with the bytes of a message or another type.
-///
-/// Dropping it ends the script with all of its operations.
-pub struct ScriptExchange<A = Bytes> {
-    run: BoxFuture<'static, A>,
-    events: mpsc::Receiver<ScriptEvent>,
-    /// The answer, while events wait in front of it.
-    answer: Option<A>,
-}
-
-/// The next step of a script.
-#[derive(Debug)]
-pub enum ScriptStep<A = Bytes> {
-    /// An event for the client.
-    Event(Box<ScriptEvent>),
-    /// The answer to the client's request. Nothing follows.
-    Answer(A),
-}
-
-impl<A> ScriptExchange<A> {
-    /// Returns the exchange of a script. `answer` makes the answer to the client's request.
-    pub fn new<F>(
-        task: ScriptTask,
-        answer: impl FnOnce(ScriptOutcome) -> F + Send + 'static,
-    ) -> Self
-    where
-        F: Future<Output = A> + Send,
-    {
-        let (sender, events) = mpsc::channel(EVENTS_MAX);
-        let run = Box::pin(async move { answer(task.run(sender).await).await });
-        Self { run, events, answer: None }
-    }
-
-    /// Returns the next step. Events precede the answer. Cancel safe.
-    pub async fn next(&mut self) -> ScriptStep<A> {
-        loop {
-            if let Ok(event) = self.events.try_recv() {
-                return ScriptStep::Event(Box::new(event));
-            }
-            if let Some(answer) = self.answer.take() {
-                return ScriptStep::Answer(answer);
-            }
-            tokio::select! {
-                Some(event) = self.events.recv() => return ScriptStep::Event(Box::new(event)),
-                // It may have sent events just before it ended.
-                answer = &mut self.run => self.answer = Some(answer),
-            }
-        }
     }
 }

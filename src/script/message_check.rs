@@ -114,8 +114,8 @@ mod tests {
 
     use super::*;
     use crate::sandbox::message::{
-        FRAME_BYTES_MAX, FailureKind, FrameError, ScriptFailure, ScriptOperation, ScriptProgress,
-        frame,
+        FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FailureKind, FrameError, ScriptFailure, ScriptOperation,
+        ScriptProgress, frame,
     };
 
     fn raw(text: &str) -> Box<RawValue> {
@@ -334,15 +334,15 @@ mod tests {
         let mut frames = FrameBuffer::default();
         for byte in &whole {
             let read = frames.take_message::<SandboxMessage>().expect("no error");
-            assert!(read.is_none() && !frames.has_frame().expect("no error"));
+            assert!(read.is_none() && frames.first_frame().expect("no error").is_none());
             frames.bytes_mut().extend_from_slice(&[*byte]);
         }
-        assert!(frames.has_frame().expect("no error"));
+        assert_eq!(frames.first_frame().expect("no error"), Some(whole.len() - FRAME_HEAD_BYTES));
         let read = frames.take_message::<SandboxMessage>().expect("no error");
         assert!(matches!(read, Some(SandboxMessage::Print(text)) if text == "x"));
         let too_long = u32::try_from(FRAME_BYTES_MAX + 1).expect("it fits");
         frames.bytes_mut().extend_from_slice(&too_long.to_le_bytes());
-        assert!(matches!(frames.has_frame(), Err(FrameError::TooLong)));
+        assert!(matches!(frames.first_frame(), Err(FrameError::TooLong)));
         assert!(frames.take_message::<SandboxMessage>().is_err());
         assert!(frames.n_bytes() < 1000, "no room was made");
         let text = "x".repeat(FRAME_BYTES_MAX);

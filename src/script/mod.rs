@@ -14,22 +14,27 @@ mod driver;
 mod limits;
 mod message_check;
 mod operation;
+mod operation_stage;
 mod progress_reporter;
 mod record;
 mod record_store;
 mod run_state;
+mod running_operations;
 mod sandbox_process;
+mod script_clock;
+mod script_exchange;
+mod script_questions;
 mod script_services;
 #[cfg(test)]
 mod tests;
 
-pub use driver::{
-    ResumeError, ScriptContext, ScriptExchange, ScriptOutcome, ScriptStep, ScriptTask,
-};
+pub use driver::{ScriptContext, ScriptOutcome, ScriptTask};
 pub use limits::{ScriptEnd, ScriptLimit, ScriptLimits};
 pub use message_check::check_sandbox_bytes;
-pub use operation::{OperationEnd, OperationEvents, OperationRunner, ScriptEvent};
-pub use record_store::{STATE_PREFIX, ScriptRecords};
-pub use run_state::OperationAttempt;
+pub use operation::{
+    OperationAttempt, OperationEnd, OperationEvents, OperationRunner, ScriptEvent,
+};
+pub use record_store::{ResumeError, STATE_PREFIX, ScriptRecords};
 pub use sandbox_process::SandboxLauncher;
+pub use script_exchange::{ScriptExchange, ScriptStep};
 pub use script_services::ScriptServices;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::run_state::OperationAttempt;
 use crate::{
     connection::ServerRequest,
     protocol::Message,
@@ -22,6 +21,22 @@ pub trait OperationRunner: Send + Sync + 'static {
         attempt: OperationAttempt,
         events: OperationEvents,
     ) -> BoxFuture<'static, OperationEnd>;
+}
+
+/// The circumstances of an operation's start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperationAttempt {
+    /// It never ran before.
+    First,
+    /// The client has answered the question of the server.
+    Answered {
+        /// The server's result that asked, JSON text.
+        question: String,
+        /// The `inputResponses` of the client, JSON text of an object.
+        answers: String,
+    },
+    /// It ran when its process ended, and its outcome is unknown.
+    OutcomeUnknown,
 }
 
 /// The end of an operation.

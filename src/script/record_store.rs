@@ -14,10 +14,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use tokio::task::spawn_blocking;
+use tokio::{sync::Notify, task::spawn_blocking, time};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{driver::ResumeError, run_state::RECORD_BYTES_MAX};
+use super::{record::RecordError, run_state::RECORD_BYTES_MAX};
 use crate::files;
 
 /// The prefix of the states that lead to a record.
@@ -42,6 +43,8 @@ const RECORD_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 pub struct ScriptRecords {
     directory: Option<PathBuf>,
     kept: Mutex<HashMap<Uuid, KeptRecord>>,
+    /// Notified when a script leaves its record to another request.
+    left: Notify,
 }
 
 #[derive(Debug)]
@@ -53,6 +56,14 @@ struct KeptRecord {
     text: Option<Vec<u8>>,
 }
 
+impl KeptRecord {
+    /// Returns the time until it is too old, unless its script runs.
+    fn time_left(&self, now: SystemTime) -> Option<Duration> {
+        let age = now.duration_since(self.written).unwrap_or_default();
+        (!self.is_running).then(|| RECORD_AGE_MAX.saturating_sub(age))
+    }
+}
+
 /// The record of one script that runs. Dropping it leaves the record to another request.
 #[derive(Debug)]
 pub(super) struct RecordFile {
@@ -60,14 +71,37 @@ pub(super) struct RecordFile {
     id: Uuid,
 }
 
+/// The reason why a script cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    /// There is no such record, or not any more.
+    #[error("the script is unknown, has ended, or has waited for more than an hour")]
+    Unknown,
+    /// It goes on for another request already.
+    #[error("the script goes on already")]
+    Running,
+    /// The record is of another request.
+    #[error("the state belongs to another script")]
+    OtherRequest,
+    /// The record cannot be read.
+    #[error("the record of the script is damaged")]
+    Damaged,
+}
+
+impl From<RecordError> for ResumeError {
+    fn from(error: RecordError) -> Self {
+        tracing::warn!(%error, "the record of a script is damaged: {error}");
+        Self::Damaged
+    }
+}
+
 impl ScriptRecords {
     /// Returns the records below the directory `state`; without one, they end with this process.
     /// Blocks.
     pub fn in_directory(state: Option<&Path>) -> Arc<Self> {
         let directory = state.map(|state| state.join(DIRECTORY));
-        let records = Self { directory, kept: Mutex::default() };
+        let records = Self { directory, ..Self::default() };
         records.find_files();
-        records.remove_expired(SystemTime::now());
         Arc::new(records)
     }
 
@@ -86,17 +120,33 @@ impl ScriptRecords {
         }
     }
 
-    /// Removes the records that are too old.
-    fn remove_expired(&self, now: SystemTime) {
-        let is_expired = |record: &KeptRecord| {
-            let age = now.duration_since(record.written).unwrap_or_default();
-            !record.is_running && age >= RECORD_AGE_MAX
+    /// Removes each record once it is too old, until `stop`.
+    pub async fn supervise(self: Arc<Self>, stop: CancellationToken) {
+        loop {
+            let records = Arc::clone(&self);
+            let removing = spawn_blocking(move || records.remove_expired(SystemTime::now()));
+            let next = removing.await.ok().flatten();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.left.notified() => {}
+                () = time::sleep(next.unwrap_or_default()), if next.is_some() => {}
+            }
+        }
+    }
+
+    /// Removes the records that are too old. Returns the time until the next one is. Blocks.
+    fn remove_expired(&self, now: SystemTime) -> Option<Duration> {
+        let (expired, next) = {
+            let mut kept = self.kept();
+            let expired = kept
+                .extract_if(|_, record| record.time_left(now).is_some_and(|left| left.is_zero()));
+            let expired: Vec<Uuid> = expired.map(|(id, _)| id).collect();
+            (expired, kept.values().filter_map(|record| record.time_left(now)).min())
         };
-        let expired: Vec<Uuid> =
-            self.kept().extract_if(|_, record| is_expired(record)).map(|(id, _)| id).collect();
         for id in expired {
             self.remove_file(id);
         }
+        next
     }
 
     /// Makes room for `n_bytes` more: the record that waits longest goes first.
@@ -125,7 +175,6 @@ impl ScriptRecords {
         let file = RecordFile { records: Arc::clone(self), id: Uuid::new_v4() };
         let (records, id) = (Arc::clone(self), file.id);
         blocking(move || {
-            records.remove_expired(SystemTime::now());
             let n_bytes = text.len();
             records.make_room(n_bytes)?;
             let kept_text = match records.path(id) {
@@ -149,22 +198,11 @@ impl ScriptRecords {
         self: &Arc<Self>,
         state: &str,
     ) -> Result<(RecordFile, Vec<u8>), ResumeError> {
-        let id = state.strip_prefix(STATE_PREFIX).and_then(|id| Uuid::try_parse(id).ok());
-        let id = id.ok_or(ResumeError::Unknown)?;
-        self.remove_expired(SystemTime::now());
-        let in_memory = {
-            let mut kept = self.kept();
-            let record = kept.get_mut(&id).ok_or(ResumeError::Unknown)?;
-            if std::mem::replace(&mut record.is_running, true) {
-                return Err(ResumeError::Running);
-            }
-            record.text.clone()
-        };
-        let file = RecordFile { records: Arc::clone(self), id };
-        if let Some(text) = in_memory {
+        let (file, text) = self.claim(state)?;
+        if let Some(text) = text {
             return Ok((file, text));
         }
-        let path = self.path(id).ok_or(ResumeError::Unknown)?;
+        let path = self.path(file.id).ok_or(ResumeError::Unknown)?;
         let read = spawn_blocking(move || files::content(&path, FILE_BYTES_MAX)).await;
         match read {
             Ok(Ok(Some(text))) => Ok((file, text)),
@@ -173,9 +211,24 @@ impl ScriptRecords {
         }
     }
 
+    /// Claims the record that `state` leads to, for this script alone. Returns it with its lines,
+    /// if they are in memory.
+    fn claim(self: &Arc<Self>, state: &str) -> Result<(RecordFile, Option<Vec<u8>>), ResumeError> {
+        let id = state.strip_prefix(STATE_PREFIX).and_then(|id| Uuid::try_parse(id).ok());
+        let id = id.ok_or(ResumeError::Unknown)?;
+        let mut kept = self.kept();
+        let record = kept.get_mut(&id).ok_or(ResumeError::Unknown)?;
+        match record.time_left(SystemTime::now()) {
+            None => return Err(ResumeError::Running),
+            Some(left) if left.is_zero() => return Err(ResumeError::Unknown),
+            Some(_) => record.is_running = true,
+        }
+        Ok((RecordFile { records: Arc::clone(self), id }, record.text.clone()))
+    }
+
     /// Removes the record that `state` leads to, unless its script runs.
     pub async fn discard(self: &Arc<Self>, state: &str) {
-        if let Ok((file, _)) = self.take(state).await {
+        if let Ok((file, _)) = self.claim(state) {
             file.remove().await;
         }
     }
@@ -238,10 +291,61 @@ impl Drop for RecordFile {
     fn drop(&mut self) {
         if let Some(record) = self.records.kept().get_mut(&self.id) {
             record.is_running = false;
+            self.records.left.notify_one();
         }
     }
 }
 
 async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
     spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_record_whose_script_does_not_run_is_removed_when_it_is_an_hour_old() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let records = ScriptRecords::in_directory(Some(directory.path()));
+        let n_files = || fs::read_dir(directory.path().join(DIRECTORY)).expect("there").count();
+        let left = records.create(b"left\n".to_vec()).await.expect("room");
+        let state = left.state();
+        let running = records.create(b"running\n".to_vec()).await.expect("room");
+        drop(left);
+        let later = |seconds| SystemTime::now() + RECORD_AGE_MAX + Duration::from_secs(seconds);
+        let early = SystemTime::now() + RECORD_AGE_MAX / 2;
+        let left = records.remove_expired(early).expect("one is left");
+        assert!(left <= RECORD_AGE_MAX / 2, "{left:?}");
+        assert_eq!(n_files(), 2);
+        assert_eq!(records.remove_expired(later(1)), None, "the other one runs");
+        assert_eq!(n_files(), 1);
+        assert!(matches!(records.take(&state).await, Err(ResumeError::Unknown)));
+        drop(running);
+        records.remove_expired(later(1));
+        assert_eq!(n_files(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_old_record_of_an_earlier_process_is_removed_while_the_service_runs() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let records = || ScriptRecords::in_directory(Some(directory.path()));
+        let first = records();
+        let record = first.create(b"old\n".to_vec()).await.expect("room");
+        let path = first.path(record.id).expect("a directory");
+        drop((record, first));
+        let second = records();
+        let file = fs::File::open(&path).expect("it is there");
+        file.set_modified(SystemTime::now() - RECORD_AGE_MAX).expect("it is ours");
+        let third = records();
+        assert!(path.exists(), "no file is removed before the service runs");
+        let stop = CancellationToken::new();
+        let supervising = tokio::spawn(Arc::clone(&third).supervise(stop.clone()));
+        while path.exists() {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+        supervising.await.expect("no panic");
+        drop(second);
+    }
 }

@@ -15,12 +15,14 @@
 
 use std::collections::VecDeque;
 
-use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{json, value::RawValue};
 
 use super::{
     limits::{OPERATIONS_MAX, PENDING_MAX, ScriptEnd, ScriptLimit, ScriptLimits},
+    operation::OperationAttempt,
+    operation_stage::{Operation, OperationStage, n_calls, size_of_operation, size_of_settlement},
     record::{RecordEntry, RecordHead, RecordedStage, ScriptRecord, digest, index_of},
+    script_questions::{answers_of, input_requests},
 };
 use crate::{
     protocol::{
@@ -71,43 +73,6 @@ pub(super) struct ScriptState {
     record_bytes: usize,
     unsaved: Vec<RecordEntry>,
     now_ms: u64,
-}
-
-#[derive(Debug)]
-struct Operation {
-    digest: String,
-    stage: OperationStage,
-}
-
-#[derive(Debug)]
-enum OperationStage {
-    /// An earlier process knew it, and this one has not begun it. The answers of the client to its
-    /// question, if it has any.
-    Recorded(RecordedStage, Option<String>),
-    /// It waits for its turn.
-    Queued(ScriptOperation, OperationAttempt),
-    /// It runs. `true` if it has asked its client, who has not answered yet.
-    Running { is_asking: bool, is_limited: bool },
-    /// It waits for another request of its client, with this result of the server.
-    Asked(String),
-    /// It has ended.
-    Settled,
-}
-
-/// The circumstances of an operation's start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OperationAttempt {
-    /// It never ran before.
-    First,
-    /// The client has answered the question of the server.
-    Answered {
-        /// The server's result that asked, JSON text.
-        question: String,
-        /// The `inputResponses` of the client, JSON text of an object.
-        answers: String,
-    },
-    /// It ran when its process ended, and its outcome is unknown.
-    OutcomeUnknown,
 }
 
 /// An action of the driver.
@@ -497,50 +462,6 @@ impl ScriptState {
     }
 }
 
-/// Returns the `inputRequests` of these operations together, JSON text.
-pub(super) fn input_requests(asked: &[(u32, &str)]) -> String {
-    let mut all = ObjectMembers::default();
-    for (number, question) in asked {
-        let question = ObjectMembers::read(question).unwrap_or_default();
-        for (key, request) in question.object("inputRequests").iter() {
-            all.set(&format!("{number}.{key}"), request.to_owned());
-        }
-    }
-    all.to_string()
-}
-
-/// Returns the answers to the question of operation `number`, JSON text of an object; `None` if the
-/// client has answered nothing of what it asks.
-fn answers_of(number: u32, question: &str, responses: &ObjectMembers<'_>) -> Option<String> {
-    let question = ObjectMembers::read(question)?;
-    let requests = question.object("inputRequests");
-    let mut answers = ObjectMembers::default();
-    for (key, _) in requests.iter() {
-        if let Some(answer) = responses.get(&format!("{number}.{key}")) {
-            answers.set(key, answer.to_owned());
-        }
-    }
-    (!answers.is_empty() || requests.is_empty()).then(|| answers.to_string())
-}
-
-/// The steps of a chain. They are only counted, and take no memory.
-#[derive(Deserialize)]
-struct ChainSteps {
-    steps: Vec<IgnoredAny>,
-}
-
-/// Returns the number of calls that an operation counts as.
-fn n_calls(what: &ScriptOperation) -> usize {
-    match what {
-        ScriptOperation::Sleep(_) => 0,
-        ScriptOperation::Chain(args) => serde_json::from_str::<ChainSteps>(args.get())
-            .map_or(1, |chain| chain.steps.len().max(1)),
-        ScriptOperation::Tool { .. }
-        | ScriptOperation::Search(_)
-        | ScriptOperation::Describe { .. } => 1,
-    }
-}
-
 fn too_many_calls(calls_max: usize, what: &ScriptOperation) -> OperationFailure {
     let (server, tool) = match what {
         ScriptOperation::Tool { server, tool, .. } => (Some(server.clone()), Some(tool.clone())),
@@ -567,25 +488,4 @@ fn broken(reason: &str) -> ScriptEnd {
 
 fn number_of(index: usize) -> u32 {
     u32::try_from(index + 1).unwrap_or(u32::MAX)
-}
-
-/// Returns the memory that an operation takes, in bytes.
-fn size_of_operation(what: &ScriptOperation) -> usize {
-    let text = match what {
-        ScriptOperation::Tool { server, tool, args } => {
-            server.len() + tool.len() + args.get().len()
-        }
-        ScriptOperation::Describe { server, tool } => server.len() + tool.len(),
-        ScriptOperation::Search(args) | ScriptOperation::Chain(args) => args.get().len(),
-        ScriptOperation::Sleep(_) => 0,
-    };
-    text + std::mem::size_of::<ScriptOperation>()
-}
-
-fn size_of_settlement(settlement: &Settlement) -> usize {
-    let text = match &settlement.outcome {
-        OperationOutcome::Value(value) => value.get().len(),
-        OperationOutcome::Failure(failure) => failure.message.len() + failure.hint.len(),
-    };
-    text + std::mem::size_of::<Settlement>()
 }

@@ -23,7 +23,10 @@ use tokio::{
     task::coop,
 };
 
-use crate::sandbox::message::{FrameBuffer, FrameError, HostMessage, SandboxMessage, frame};
+use crate::{
+    compute_pool::read_in_place,
+    sandbox::message::{FrameBuffer, FrameError, HostMessage, SandboxMessage, frame},
+};
 
 /// The way in which sandboxes are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,15 +127,17 @@ impl SandboxProcess {
         Ok(length)
     }
 
-    /// Waits for the next message, and sends the queued ones meanwhile. Cancel safe.
-    pub(super) async fn next(&mut self) -> Result<SandboxMessage, SandboxProcessError> {
+    /// Waits for the next message, and sends the queued ones meanwhile. Returns it with its size in
+    /// bytes. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<(SandboxMessage, usize), SandboxProcessError> {
         loop {
-            if self.received.has_frame()? {
+            if let Some(length) = self.received.first_frame()? {
                 // A script that sends without a pause must not keep its event loop.
                 coop::consume_budget().await;
-            }
-            if let Some(message) = self.received.take_message()? {
-                return Ok(message);
+                let message = read_in_place(length, || self.received.take_message())?;
+                if let Some(message) = message {
+                    return Ok((message, length));
+                }
             }
             let Self { reader, received, writer, unsent, .. } = self;
             tokio::select! {

@@ -1,0 +1,61 @@
+//! A request that a script answers.
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use super::{
+    driver::{EVENTS_MAX, ScriptOutcome, ScriptTask},
+    operation::ScriptEvent,
+};
+
+/// A request that a script answers, with the bytes of a message or another type.
+///
+/// Dropping it ends the script with all of its operations.
+pub struct ScriptExchange<A = Bytes> {
+    run: BoxFuture<'static, A>,
+    events: mpsc::Receiver<ScriptEvent>,
+    /// The answer, while events wait in front of it.
+    answer: Option<A>,
+}
+
+/// The next step of a script.
+#[derive(Debug)]
+pub enum ScriptStep<A = Bytes> {
+    /// An event for the client.
+    Event(Box<ScriptEvent>),
+    /// The answer to the client's request. Nothing follows.
+    Answer(A),
+}
+
+impl<A> ScriptExchange<A> {
+    /// Returns the exchange of a script. `answer` makes the answer to the client's request.
+    pub fn new<F>(
+        task: ScriptTask,
+        answer: impl FnOnce(ScriptOutcome) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = A> + Send,
+    {
+        let (sender, events) = mpsc::channel(EVENTS_MAX);
+        let run = Box::pin(async move { answer(task.run(sender).await).await });
+        Self { run, events, answer: None }
+    }
+
+    /// Returns the next step. Events precede the answer. Cancel safe.
+    pub async fn next(&mut self) -> ScriptStep<A> {
+        loop {
+            if let Ok(event) = self.events.try_recv() {
+                return ScriptStep::Event(Box::new(event));
+            }
+            if let Some(answer) = self.answer.take() {
+                return ScriptStep::Answer(answer);
+            }
+            tokio::select! {
+                Some(event) = self.events.recv() => return ScriptStep::Event(Box::new(event)),
+                // It may have sent events just before it ended.
+                answer = &mut self.run => self.answer = Some(answer),
+            }
+        }
+    }
+}
