@@ -38,6 +38,7 @@ mod screens;
 mod stdio;
 mod tasks;
 mod tls_front;
+mod token_costs;
 mod typegen;
 
 const POLL: Duration = Duration::from_millis(20);
