@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::value_parser;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
@@ -47,9 +48,9 @@ pub(super) struct Args {
     /// milliseconds
     #[arg(long = "timeout", value_name = "TIME", value_parser = milliseconds)]
     timeout_ms: Option<u64>,
-    /// The maximum number of tool calls; default: `execute.max_tool_calls`
-    #[arg(long, value_name = "N")]
-    max_tool_calls: Option<usize>,
+    /// The maximum number of tool calls, up to 1000; default: `execute.max_tool_calls`
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=CALLS_MAX))]
+    max_tool_calls: Option<u16>,
     /// Let the service run the script by itself: prints a task ID for `metamcp task`
     #[arg(long = "async")]
     is_async: bool,
@@ -59,6 +60,8 @@ pub(super) struct Args {
     #[command(flatten)]
     common: OutputArgs,
 }
+
+const CALLS_MAX: i64 = defaults::EXECUTE_CALLS_MAX as i64;
 
 /// The result of a script.
 #[derive(Deserialize)]

@@ -9,6 +9,7 @@
 //! gives the script anything but the pipe. It serves one script and ends.
 
 mod bounded_allocator;
+mod call_place;
 mod engine;
 pub mod message;
 mod process;

@@ -2,7 +2,10 @@
 
 use serde::Deserialize;
 
-use super::message::{CodePlace, FailureKind, OperationFailure, ScriptFailure};
+use super::{
+    call_place::call_place,
+    message::{CodePlace, FailureKind, OperationFailure, ScriptFailure},
+};
 use crate::protocol::nesting_depth::is_too_deep_within;
 
 /// The name of the script in traces.
@@ -32,8 +35,17 @@ impl ThrownValue {
     /// Returns the failure of the script with this `code`.
     pub(super) fn into_failure(self, kind: FailureKind, code: &str) -> ScriptFailure {
         let frame = |frame| frame_of_script(frame, code);
-        let stack: Vec<String> = self.stack.lines().filter_map(frame).collect();
-        let place = stack.first().and_then(|frame| place_of(frame));
+        let mut stack: Vec<String> = self.stack.lines().filter_map(frame).collect();
+        let mut place = stack.first().and_then(|frame| place_of(frame));
+        if self.is_tool_error
+            && let (Some(found), Some(tool)) = (place, &self.tool)
+            && let Some(call) = call_place(code, found, tool)
+        {
+            place = Some(call);
+            if let Some((function, _)) = stack[0].rsplit_once('(') {
+                stack[0] = format!("{function}({}:{})", call.line, call.column);
+            }
+        }
         let details =
             self.details.filter(|text| !is_too_deep_within(text.as_bytes(), DETAILS_LEVELS));
         let details = details.and_then(|text| serde_json::from_str(&text).ok());

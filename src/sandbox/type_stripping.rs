@@ -131,7 +131,7 @@ pub(super) fn strip_types(source: &str) -> Result<Cow<'_, str>, UnsupportedSynta
 }
 
 /// Returns the syntax tree of `source`, if it has no error and the parser stays within its bounds.
-fn parse(source: &str) -> Option<Tree> {
+pub(super) fn parse(source: &str) -> Option<Tree> {
     let angle_brackets = source.bytes().filter(|byte| *byte == b'<').count();
     if source.len() > SOURCE_BYTES_MAX || angle_brackets > ANGLE_BRACKETS_MAX {
         return None;

@@ -25,6 +25,7 @@ use super::{
     script_questions::{answers_of, input_requests},
 };
 use crate::{
+    config::defaults,
     protocol::{
         ObjectMembers,
         nesting_depth::{DEPTH_MAX, is_too_deep_within},
@@ -161,7 +162,10 @@ impl ScriptState {
                 false => vec![ScriptAction::Report(progress)],
             }),
             SandboxMessage::Idle(n_received) => self.on_idle(n_received),
-            SandboxMessage::Returned(value) => Err(self.end_with(value)),
+            SandboxMessage::Returned(value) => {
+                self.note_cancelled();
+                Err(self.end_with(value))
+            }
             SandboxMessage::Failed(failure) => Err(match failure.kind {
                 FailureKind::Memory => {
                     ScriptEnd::Limit(ScriptLimit::Memory(self.limits().memory_bytes_max))
@@ -182,6 +186,22 @@ impl ScriptState {
         }
         self.output.push_str(text);
         Ok(Vec::new())
+    }
+
+    /// Adds to the output how many calls the end of the script cancels, if any.
+    fn note_cancelled(&mut self) {
+        let is_call = |operation: &&Operation| match &operation.stage {
+            OperationStage::Queued(what, _) => !matches!(what, ScriptOperation::Sleep(_)),
+            OperationStage::Running { is_limited, .. } => *is_limited,
+            OperationStage::Asked(_) => true,
+            OperationStage::Recorded(..) | OperationStage::Settled => false,
+        };
+        let n_calls = self.operations.iter().filter(is_call).count();
+        if n_calls > 0 {
+            let text =
+                format!("[metamcp cancelled {n_calls} calls that the script did not await]\n");
+            self.output.push_str(&text);
+        }
     }
 
     /// Returns the end of a script with this value, which counts as output.
@@ -469,8 +489,14 @@ fn too_many_calls(calls_max: usize, what: &ScriptOperation) -> OperationFailure 
     };
     OperationFailure {
         code: "limit_exceeded".to_owned(),
-        message: format!("the script may call tools {calls_max} times"),
-        hint: "Call fewer tools, or ask for more calls with `max_tool_calls`.".to_owned(),
+        message: format!("the script has called tools {calls_max} times, and may not call more"),
+        hint: match calls_max < defaults::EXECUTE_CALLS_MAX {
+            true => format!(
+                "Call fewer tools, or allow up to {} calls with `max_tool_calls`.",
+                defaults::EXECUTE_CALLS_MAX
+            ),
+            false => "Call tools that take many items at once, or split the script.".to_owned(),
+        },
         server,
         tool,
         details: [

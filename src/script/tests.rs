@@ -207,7 +207,8 @@ async fn a_failed_tool_is_an_exception_with_its_code_server_and_tool() {
 
 #[tokio::test]
 async fn an_uncaught_failure_has_its_line_and_column_in_the_code_as_written() {
-    let outcome = Rig::new().run("const a = 1;\n  await servers.git.fail({ a });").await;
+    let code = "const a = 1;\n  await servers.git.fail({\n a: Math.max(a, 2) });";
+    let outcome = Rig::new().run(code).await;
     let ScriptEnd::Failed(failure) = outcome.end else { panic!("{outcome:?}") };
     let place = failure.place.expect("a place");
     assert_eq!((failure.kind, place.line, place.column), (FailureKind::Exception, 2, 21));
@@ -227,6 +228,15 @@ async fn calls_run_in_parallel_up_to_the_limit() {
     let outcome = rig.run_within(code, limits).await;
     assert_eq!(returned(&outcome), json!([1, 2, 3, 4, 5, 6]));
     assert_eq!(rig.runner.n_running_max.load(Ordering::Relaxed), MEETING);
+}
+
+#[tokio::test]
+async fn a_script_reports_the_calls_that_its_end_cancels() {
+    let code = "servers.a.wait({}); servers.a.wait({}); sleep(1000);
+        await servers.a.count({}); return 1";
+    let outcome = Rig::new().run(code).await;
+    assert_eq!(returned(&outcome), json!(1));
+    assert_eq!(outcome.output, "[metamcp cancelled 2 calls that the script did not await]\n");
 }
 
 #[tokio::test]

@@ -4,15 +4,10 @@
 //! A screen is the content of a terminal of 120 columns when the command has ended, with its exit
 //! code. Variable parts (process ids, times, sizes, paths) are replaced by words.
 
-use std::{
-    path::PathBuf,
-    process::Command,
-    sync::LazyLock,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, process::Command, sync::LazyLock, thread, time::Duration};
 
 use regex::Regex;
+use tokio::time::Instant;
 
 use super::{Installed, POLL, harness::daemon::Daemon};
 use crate::harness::daemon::PROGRAM;

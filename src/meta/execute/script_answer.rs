@@ -131,6 +131,7 @@ fn error_of(end: ScriptEnd, reader: ErrorReader) -> ErrorObject {
             let remedy = match limit.name() {
                 "output" => "Print and return less.",
                 "memory" => "Keep less at a time: process each result before the next call.",
+                "results" => "Ask tools for less at a time, or split the script.",
                 _ => "Do less in one script.",
             };
             limit_error(&limit.to_string(), limit.name(), limit.value(), remedy)
@@ -183,6 +184,9 @@ fn of_failure(failure: ScriptFailure, reader: ErrorReader) -> ErrorObject {
         FailureKind::Syntax => "the code cannot be read: ",
         FailureKind::Stuck => "the script never ends: ",
         FailureKind::Value => "the returned value is no plain data: ",
+        FailureKind::Exception if message.contains("not a function") => {
+            "A tool may return an object: print it, or read its type with `detail: \"types\"`."
+        }
         FailureKind::Exception | FailureKind::Memory | FailureKind::Output => "",
     };
     let text = format!("{what}{message}{place_text}");
