@@ -91,7 +91,7 @@
       has: (_, name) => callable(name),
     });
   }
-  const servers = named('servers', (server) => named(`servers.${server}`, (tool) => tool === 'call'
+  const servers = named('servers', (server) => named('servers.' + server, (tool) => tool === 'call'
     ? (name, args) => begin('tool', text(server), text(name), args)
     : (args) => begin('tool', text(server), text(tool), args)));
 
