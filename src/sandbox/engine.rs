@@ -384,3 +384,24 @@ fn beginning(text: &str, n_bytes: usize) -> &str {
     let end = (0..=n_bytes.min(text.len())).rev().find(is_end);
     &text[..end.unwrap_or(0)]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    /// The oldest version of QuickJS-ng that has the fixes of all known advisories: CVE-2026-0821,
+    /// -0822, -1145, -120438 and -120439. Programs in `tests/escapes/advisories` restate them. Raise
+    /// it with each new advisory.
+    const VERSION_MIN: [u32; 3] = [0, 16, 2];
+
+    #[test]
+    #[expect(unsafe_code, reason = "only the C library knows its version")]
+    fn the_bundled_engine_has_the_fixes_of_all_known_advisories() {
+        // SAFETY: it returns a constant text of the library.
+        let version = unsafe { CStr::from_ptr(rquickjs::qjs::JS_GetVersion()) };
+        let version = version.to_str().expect("ASCII");
+        let numbers: Vec<u32> = version.split('.').map_while(|part| part.parse().ok()).collect();
+        assert_eq!(numbers.len(), 3, "{version}");
+        assert!(numbers[..] >= VERSION_MIN[..], "{version}");
+    }
+}
