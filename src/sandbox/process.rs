@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustix::{
-    process::{Pid, Resource, getppid},
+    process::{Pid, getppid},
     stdio::stdin,
 };
 
@@ -15,10 +15,6 @@ use crate::{
     confine::{Restrictions, confine},
     error_report::chain,
 };
-
-/// The processor time of a script, in seconds: the longest time that it may take, and some for the
-/// start. The service stops it before, unless the service itself has ended.
-const CPU_SECONDS: u64 = 130;
 
 /// The exit code of a process that has failed, without a failure of its script.
 const FAILED: u8 = 1;
@@ -40,8 +36,8 @@ pub fn main(profile: Option<&str>, parent: Option<&str>) -> ExitCode {
     let confined = match (profile, parent) {
         (Some("dev"), _) => Ok(()),
         (_, Some(parent)) => {
-            let policy = Restrictions::script_sandbox(parent).limited(Resource::Cpu, CPU_SECONDS);
-            confine(&policy).map(drop).map_err(|error| chain(&error))
+            let confined = confine(&Restrictions::script_sandbox(parent));
+            confined.map(drop).map_err(|error| chain(&error))
         }
         (_, None) => Err("the service has ended".to_owned()),
     };
