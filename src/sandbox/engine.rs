@@ -99,8 +99,19 @@ pub fn run_script<P: Read + Write + 'static>(
     // A script cannot catch this. The service has gone.
     let is_broken = Rc::clone(&pipe.is_broken);
     runtime.set_interrupt_handler(Some(Box::new(move || is_broken.get())));
+    let n_unseen = Rc::new(Cell::new(0_usize));
+    let n_tracked = Rc::clone(&n_unseen);
+    // A promise that was rejected unseen may be awaited later.
+    runtime.set_host_promise_rejection_tracker(Some(Box::new(move |_, _, _, is_seen| {
+        let n = n_tracked.get();
+        n_tracked.set(if is_seen { n.saturating_sub(1) } else { n.saturating_add(1) });
+    })));
     let context = Context::full(&runtime)?;
     let end = context.with(|ctx| run(&ctx, &pipe, &memory, &start))?;
+    if let (SandboxMessage::Returned(_), n @ 1..) = (&end, n_unseen.get()) {
+        let text = format!("[{n} failures were not seen: the script did not await them]\n");
+        pipe.send(&SandboxMessage::Print(text))?;
+    }
     match pipe.send(&end) {
         Err(SandboxError::Frame(FrameError::TooLong)) => {
             pipe.send(&failed(FailureKind::Output, "its value is too large".to_owned(), None))

@@ -198,8 +198,7 @@ impl ScriptState {
         };
         let n_calls = self.operations.iter().filter(is_call).count();
         if n_calls > 0 {
-            let text =
-                format!("[metamcp cancelled {n_calls} calls that the script did not await]\n");
+            let text = format!("[{n_calls} calls were cancelled: the script did not await them]\n");
             self.output.push_str(&text);
         }
     }

@@ -236,7 +236,20 @@ async fn a_script_reports_the_calls_that_its_end_cancels() {
         await servers.a.count({}); return 1";
     let outcome = Rig::new().run(code).await;
     assert_eq!(returned(&outcome), json!(1));
-    assert_eq!(outcome.output, "[metamcp cancelled 2 calls that the script did not await]\n");
+    assert_eq!(outcome.output, "[2 calls were cancelled: the script did not await them]\n");
+}
+
+#[tokio::test]
+async fn a_script_reports_failures_that_it_did_not_see() {
+    let code = "servers.git.fail({}); servers.git.fail({}).catch(() => {});
+        [1, 2].forEach(async () => { await servers.git.fail({}) });
+        const late = servers.git.fail({}); await servers.a.count({});
+        try { await late } catch {}
+        return 1";
+    let outcome = Rig::new().run(code).await;
+    assert_eq!(returned(&outcome), json!(1));
+    let seen = "[3 failures were not seen: the script did not await them]\n";
+    assert_eq!(outcome.output, seen);
 }
 
 #[tokio::test]
