@@ -82,7 +82,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         "maxToolCalls": args.max_tool_calls,
     });
     let method = match args.is_async {
-        true => "scripts/run-async",
+        true => {
+            params["name"] = json!(name);
+            "scripts/run-async"
+        }
         false => {
             params["_meta"] = json!({ "progressToken": 1 });
             "scripts/run"

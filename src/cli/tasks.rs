@@ -34,7 +34,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 let is_script = task["script"] == true;
                 table.row([
                     if is_script { id.into() } else { format!("{server}/{id}").into() },
-                    if is_script { "(script)".into() } else { output::word(&task["tool"]).into() },
+                    if is_script {
+                        script_name(task).into()
+                    } else {
+                        output::word(&task["tool"]).into()
+                    },
                     status(&output::word(&task["status"])),
                     output::word(&task["createdAt"]).into(),
                     output::first_line(&task["statusMessage"]).into(),
@@ -43,6 +47,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         }
         output::table_or(&table, "There is no task.\n");
     })
+}
+
+/// Returns the name of a script, which `object` has if its operator gave one.
+fn script_name(object: &Value) -> String {
+    if object["name"].is_string() { output::word(&object["name"]) } else { "<script>".to_owned() }
 }
 
 /// Returns the status of a task, in the colour for success, failure or attention.
@@ -122,8 +131,9 @@ async fn result(
                 if is_waiting && refusal.data.code == "TASK_NOT_FINISHED" => {}
             Err(ControlClientError::Refused(refusal)) if refusal.data.context["script"] == true => {
                 // The task has failed with the error of the script.
+                let name = script_name(&refusal.data.context);
                 let context = &refusal.data.context["data"]["context"];
-                return Err(run::failure("<script>", &refusal, context));
+                return Err(run::failure(&name, &refusal, context));
             }
             answer => return answer.map_err(service_target::failed),
         }
@@ -138,6 +148,7 @@ fn show(task: &Value) {
         ("taskId", "Task"),
         ("server", "Server"),
         ("tool", "Tool"),
+        ("name", "Script"),
         ("status", "Status"),
         ("statusMessage", "Message"),
         ("createdAt", "Created"),

@@ -39,7 +39,8 @@ methods! {
         &["pattern", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?", "limit?"];
     ToolsSearch = "tools/search", All, &["query", "server?", "strategy?", "limit?", "explain?"];
     ScriptsRun = "scripts/run", All, &["code", "args?", "timeout?", "maxToolCalls?"];
-    ScriptsRunAsync = "scripts/run-async", All, &["code", "args?", "timeout?", "maxToolCalls?"];
+    ScriptsRunAsync = "scripts/run-async", All,
+        &["code", "args?", "timeout?", "maxToolCalls?", "name?"];
     ResourcesList = "resources/list", All, &["server?", "report?"];
     ResourcesRead = "resources/read", All, &["server", "uri"];
     PromptsList = "prompts/list", All, &["server?", "report?"];

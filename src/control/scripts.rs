@@ -5,10 +5,14 @@ use crate::{
     config::defaults,
     meta::RequestedScript,
     protocol::{ObjectMembers, RpcError},
+    redact,
     script::ScriptTask,
     task::TaskWork,
     view::operator::{self, ProgressLines},
 };
+
+/// The longest name of a script, in bytes: the rest is cut off.
+const NAME_BYTES_MAX: usize = 256;
 
 /// Answers `scripts/run`.
 pub(super) async fn run(request: &ControlRequest<'_>) -> MethodResult {
@@ -21,7 +25,9 @@ pub(super) async fn run(request: &ControlRequest<'_>) -> MethodResult {
 
 /// Answers `scripts/run-async`.
 pub(super) async fn run_async(request: &ControlRequest<'_>) -> MethodResult {
-    let script = TaskWork::Script(Box::new(script(request)?));
+    let name = request.params.optional::<String>("name")?;
+    let name = name.map(|name| redact::cut(&name, NAME_BYTES_MAX).to_owned());
+    let script = TaskWork::Script(Box::new(script(request)?), name);
     Ok(tasks::start(request.service, script).await?.to_string())
 }
 

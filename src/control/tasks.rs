@@ -250,10 +250,11 @@ async fn outcome(service: &ControlService, mut task: TaskRecord) -> MethodResult
         }
         (TaskSubject::Script { .. }, Some(TaskOutcome::Error(error))) => {
             // The error has everything that the script has printed.
-            let (bytes, id) = (error.len(), task.id);
+            let (bytes, mut context) = (error.len(), task.subject.to_operator_json());
+            context["taskId"] = json!(task.id);
             let read = move |_: &StopFlag| {
                 let found = serde_json::from_str(&error).unwrap_or_default();
-                task_failed(&found, json!({ "taskId": id, "script": true }))
+                task_failed(&found, context)
             };
             Err(service.parts.operators.compute(bytes, read).await?.into())
         }

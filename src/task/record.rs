@@ -53,6 +53,9 @@ pub enum TaskSubject {
         /// The state that leads to its record.
         #[serde(rename = "script")]
         state: String,
+        /// Its name, as the operator gave it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
     },
 }
 
@@ -69,7 +72,8 @@ impl TaskSubject {
     pub fn to_operator_json(&self) -> Value {
         match self {
             Self::Call { server, tool } => json!({ "server": server, "tool": tool }),
-            Self::Script { .. } => json!({ "script": true }),
+            Self::Script { name: Some(name), .. } => json!({ "script": true, "name": name }),
+            Self::Script { name: None, .. } => json!({ "script": true }),
         }
     }
 }
@@ -232,7 +236,7 @@ mod tests {
     #[test]
     fn a_file_without_a_script_is_that_of_a_call() {
         let call = TaskSubject::Call { server: "git".to_owned(), tool: "log".to_owned() };
-        let script = TaskSubject::Script { state: "metamcp.script.7".to_owned() };
+        let script = TaskSubject::Script { state: "metamcp.script.7".to_owned(), name: None };
         for (subject, members) in
             [(call, r#""server":"git","tool":"log""#), (script, r#""script":"metamcp.script.7""#)]
         {

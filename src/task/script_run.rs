@@ -71,7 +71,7 @@ impl TaskDriver {
 
     /// Removes the record of a script that does not go on.
     async fn discard_record(&self, id: &str) {
-        if let Some(TaskSubject::Script { state }) = self.get(id).map(|task| task.subject) {
+        if let Some(TaskSubject::Script { state, .. }) = self.get(id).map(|task| task.subject) {
             self.operators.scripts().discard(&state).await;
         }
     }

@@ -42,7 +42,7 @@ impl TaskDriver {
         let _gone = saved.send(());
         match work {
             TaskWork::Call(call) => self.run_call(id, *call, commands).await,
-            TaskWork::Script(script) => self.run_script(&id, *script, commands).await,
+            TaskWork::Script(script, _) => self.run_script(&id, *script, commands).await,
         }
     }
 
@@ -99,7 +99,7 @@ impl TaskDriver {
     ) {
         let server = match subject {
             TaskSubject::Call { server, .. } => server,
-            TaskSubject::Script { state } => {
+            TaskSubject::Script { state, .. } => {
                 return self.resume_script(&id, &state, commands).await;
             }
         };

@@ -15,8 +15,8 @@ use crate::{
 pub enum TaskWork {
     /// A call of a tool.
     Call(Box<CallWork>),
-    /// A script.
-    Script(Box<ScriptTask>),
+    /// A script, with its name for operators.
+    Script(Box<ScriptTask>, Option<String>),
 }
 
 /// A call to start.
@@ -56,10 +56,10 @@ impl TaskWork {
                 server: call.slot.name().to_string(),
                 tool: call.tool.key.clone(),
             },
-            Self::Script(script) => {
+            Self::Script(script, name) => {
                 let state = script.record_from_start().await;
                 let unrecorded = |error: io::Error| TaskStartError::Unrecorded(error.to_string());
-                TaskSubject::Script { state: state.map_err(unrecorded)? }
+                TaskSubject::Script { state: state.map_err(unrecorded)?, name: name.take() }
             }
         })
     }

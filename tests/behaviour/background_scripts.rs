@@ -199,7 +199,7 @@ async fn the_command_line_starts_a_background_script_and_waits_for_it_after_a_re
     let id = id.trim();
     assert_eq!(run(&first, &["call", "fake/held", "{\"at_least\":1}"]).0, 0);
     let (exit, listed, _) = run(&first, &["tasks"]);
-    assert!(exit == 0 && listed.contains(id) && listed.contains("(script)"), "{listed}");
+    assert!(exit == 0 && listed.contains(id) && listed.contains("<code>"), "{listed}");
     first.signal(Signal::KILL);
     first.wait_exit();
 
@@ -210,10 +210,15 @@ async fn the_command_line_starts_a_background_script_and_waits_for_it_after_a_re
     assert_eq!((exit, stdout.as_str(), stderr.as_str()), (0, "1 x,y\n", "after\n"));
     assert_eq!(executions(&counted)["a"], 1);
 
-    let (exit, failing, _) = run(&second, &["run", "--async", "-e", "console.log(1);\nthrow 'no'"]);
+    let report = fakes.path("report.js");
+    fs::write(&report, "console.log(1);\nthrow new Error('no')").expect("written");
+    let report = report.to_str().expect("UTF-8");
+    let (exit, failing, _) = run(&second, &["run", "--async", report]);
     assert_eq!(exit, 0);
+    let (exit, task, _) = run(&second, &["task", failing.trim()]);
+    assert!(exit == 0 && task.contains(report), "{task}");
     let (exit, stdout, stderr) = run(&second, &["task", "--wait", failing.trim()]);
     assert_eq!((exit, stdout.as_str()), (1, ""));
-    assert!(stderr.starts_with("1\n"), "{stderr}");
+    assert!(stderr.starts_with(&format!("1\n{report}:2:")), "{stderr}");
     assert!(stderr.contains("no"), "{stderr}");
 }
