@@ -25,7 +25,7 @@ use crate::{config::defaults, control::socket_client::ServiceError};
 ///
 /// A returned text is printed unchanged, and any other value as JSON; `null` and `undefined` are not
 /// printed. The console output of the script goes to standard error. A failure is printed as
-/// FILE:LINE:COLUMN: MESSAGE.
+/// FILE:LINE:COLUMN: MESSAGE. With --json, the result or the error is printed to standard output.
 ///
 /// Exits with 1 when the script fails, with 64 when the command line is invalid, the script cannot
 /// be read or is larger than `execute.code_bytes_max`, with 69 when no service answers, and with 130
@@ -95,7 +95,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         let mut service = args.common.target.connect().await?;
         interruptible_request::send(&mut service, method, &params.to_string()).await
     })?;
-    let result = answer.map_err(|refusal| failure(&name, &refusal, &refusal.data.context))?;
+    let result = answer
+        .map_err(|refusal| failure(&name, &refusal, &refusal.data.context, args.common.json))?;
     match (args.common.json, args.is_async) {
         (false, false) => print_result(&result),
         (_, _) => args.common.print(&result, |task| {
@@ -124,13 +125,29 @@ pub(super) fn print_result(result: &RawValue) -> Result<(), Failed> {
 }
 
 /// Prints the output and the error of the script `name`, and returns the failure with its details.
-/// `context` has the place in the script.
-pub(super) fn failure(name: &str, refusal: &ServiceError, context: &Value) -> Failed {
-    output::console(context["output"].as_str().unwrap_or_default());
+/// `context` has the place in the script. With `is_json`, prints all of it as JSON instead.
+pub(super) fn failure(
+    name: &str,
+    refusal: &ServiceError,
+    context: &Value,
+    is_json: bool,
+) -> Failed {
     let mut failed = service_target::refused(refusal);
     if context["limit"] == "code" {
         failed.code = USAGE;
     }
+    if is_json {
+        let ServiceError { message, data } = refusal;
+        let error = json!({
+            "code": data.code,
+            "message": message,
+            "suggestion": data.suggestion,
+            "context": context,
+        });
+        output::json(&json!({ "error": error }).to_string());
+        return Failed::printed(failed.code);
+    }
+    output::console(context["output"].as_str().unwrap_or_default());
     let (Some(line), Some(column)) = (context["line"].as_u64(), context["column"].as_u64()) else {
         return failed;
     };

@@ -6,7 +6,7 @@ use super::{
     FAILED, Failed,
     call::result,
     output, run,
-    service_target::{self, OutputArgs, ServiceTarget},
+    service_target::{self, OutputArgs},
     text_table::{CellColour, TableCell, TextTable},
 };
 use crate::{config::defaults, control::socket_client::ControlClientError};
@@ -97,7 +97,7 @@ pub(super) fn inspect(args: &TaskArgs) -> Result<(), Failed> {
         if args.wait {
             params["wait"] = true.into();
         }
-        let result = service_target::run(result(target, &params, args.wait))?;
+        let result = service_target::run(result(&args.common, &params, args.wait))?;
         return print_result(&result, &args.common);
     }
     let method = if args.cancel { "tasks/cancel" } else { "tasks/get" };
@@ -119,11 +119,11 @@ fn print_result(result: &RawValue, common: &OutputArgs) -> Result<(), Failed> {
 /// Asks for the result. With `is_waiting`, asks until the task is finished; the service answers
 /// after a limited time.
 async fn result(
-    target: &ServiceTarget,
+    common: &OutputArgs,
     params: &Value,
     is_waiting: bool,
 ) -> Result<Box<RawValue>, Failed> {
-    let mut service = target.connect_running().await?;
+    let mut service = common.target.connect_running().await?;
     let params = params.to_string();
     loop {
         match service.ask("tasks/result", &params, defaults::CONTROL_CALL_TIMEOUT).await {
@@ -133,7 +133,7 @@ async fn result(
                 // The task has failed with the error of the script.
                 let name = script_name(&refusal.data.context);
                 let context = &refusal.data.context["data"]["context"];
-                return Err(run::failure(&name, &refusal, context));
+                return Err(run::failure(&name, &refusal, context, common.json));
             }
             answer => return answer.map_err(service_target::failed),
         }

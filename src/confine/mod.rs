@@ -165,8 +165,12 @@ fn lower(limits: &[&ResourceLimit]) -> Result<(), ConfineError> {
     Ok(())
 }
 
-/// Has the kernel kill this process when `parent` ends.
-fn tie_to_parent(parent: Pid) -> Result<(), ConfineError> {
+/// Has the kernel kill this process when `parent` ends, a part of [`confine`].
+///
+/// # Errors
+///
+/// [`ConfineError`] if the parent has ended, or is another one.
+pub fn tie_to_parent(parent: Pid) -> Result<(), ConfineError> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|errno| ConfineError::ParentDeath(errno.into()))?;
     // The parent may have ended before.

@@ -26,11 +26,12 @@ use super::{
     bounded_allocator::{BoundedAllocator, EngineMemory},
     message::{
         CodePlace, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FailureKind, FrameError, HostMessage,
-        OperationOutcome, SandboxMessage, ScriptFailure, ScriptOperation, ScriptProgress,
-        ScriptStart, Settlement, frame, frame_length, read_message,
+        OperationOutcome, PROGRESS_TEXT_BYTES_MAX, SandboxMessage, ScriptFailure, ScriptOperation,
+        ScriptProgress, ScriptStart, Settlement, frame, frame_length, read_message,
     },
     thrown_value::{SCRIPT, ThrownValue},
     type_stripping::strip_types,
+    unicode_escapes::without_lone_surrogates,
 };
 
 /// The name of the prelude in traces.
@@ -44,9 +45,6 @@ const TAIL: &str = "\n})";
 
 /// The most bytes of one message of console output: with all characters escaped, it fits a frame.
 const PRINTED_BYTES_MAX: usize = 1 << 20;
-
-/// The most bytes of a text for the progress of the client.
-const PROGRESS_TEXT_BYTES_MAX: usize = 4096;
 
 /// The stack of the engine, in bytes. A thread has eight times as much.
 const STACK_BYTES: usize = 1 << 20;
@@ -216,7 +214,7 @@ fn run<'js, P: Read + Write + 'static>(
         Ok(text) => {
             let text = text.map(|text| text.to_string()).transpose()?;
             let text = text.unwrap_or_else(|| "null".to_owned());
-            let value = RawValue::from_string(text);
+            let value = RawValue::from_string(without_lone_surrogates(&text).into_owned());
             Ok(SandboxMessage::Returned(value.map_err(FrameError::Json)?))
         }
         Err(error) => Ok(world.failure(FailureKind::Value, error, code)),
@@ -380,7 +378,7 @@ fn operation_of(kind: &str, server: String, tool: String, args: String) -> Optio
     if kind == "sleep" {
         return Some(ScriptOperation::Sleep(args.parse().ok()?));
     }
-    let args = RawValue::from_string(args).ok()?;
+    let args = RawValue::from_string(without_lone_surrogates(&args).into_owned()).ok()?;
     Some(match kind {
         "tool" => ScriptOperation::Tool { server, tool, args },
         "describe" => ScriptOperation::Describe { server, tool },

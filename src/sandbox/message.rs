@@ -13,6 +13,12 @@ use serde_json::{Map, Value, value::RawValue};
 /// The largest frame in either direction, in bytes: the largest result of a tool, and its envelope.
 pub const FRAME_BYTES_MAX: usize = crate::config::defaults::MESSAGE_BYTES_MAX + 4096;
 
+/// The most bytes of a text for the progress of the client.
+pub const PROGRESS_TEXT_BYTES_MAX: usize = 4096;
+
+/// The most bytes of a failure with all of its texts. The prelude cuts each to at most 24 KiB.
+pub const FAILURE_BYTES_MAX: usize = 128 << 10;
+
 /// The bytes of a frame before its JSON text.
 pub const FRAME_HEAD_BYTES: usize = 4;
 
@@ -176,6 +182,19 @@ pub struct ScriptFailure {
     /// The failure of the operation that the script did not catch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<OperationFailure>,
+}
+
+impl ScriptFailure {
+    /// Returns the bytes of its texts.
+    pub fn n_bytes(&self) -> usize {
+        let cause = self.cause.as_ref().map_or(0, |cause| {
+            let names = [&cause.server, &cause.tool].into_iter().flatten().map(String::len);
+            let details = serde_json::to_vec(&cause.details).map_or(usize::MAX, |text| text.len());
+            let texts = cause.code.len() + cause.message.len() + cause.hint.len();
+            details.saturating_add(texts + names.sum::<usize>())
+        });
+        cause.saturating_add(self.message.len() + self.stack.len())
+    }
 }
 
 /// The kind of a script's failure.

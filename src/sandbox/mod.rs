@@ -15,6 +15,7 @@ pub mod message;
 mod process;
 mod thrown_value;
 mod type_stripping;
+mod unicode_escapes;
 
 pub use engine::{SandboxError, run_script};
 pub use process::main;

@@ -12,7 +12,7 @@ use rustix::{
 
 use super::engine::run_script;
 use crate::{
-    confine::{Restrictions, confine},
+    confine::{Restrictions, confine, tie_to_parent},
     error_report::chain,
 };
 
@@ -26,7 +26,7 @@ const UNCONFINED: u8 = 2;
 const PANICKED: i32 = 3;
 
 /// Runs the script that the service sends over descriptor 0. With the profile `dev`, the process
-/// keeps its rights. `parent` is the process id of the service; without it, the process that has
+/// keeps its rights, but ends with the service. `parent` is the process id of the service; without it, the process that has
 /// started this one.
 #[expect(clippy::disallowed_methods, reason = "the process has no child, and nothing to clean up")]
 pub fn main(profile: Option<&str>, parent: Option<&str>) -> ExitCode {
@@ -34,7 +34,7 @@ pub fn main(profile: Option<&str>, parent: Option<&str>) -> ExitCode {
     std::panic::set_hook(Box::new(|_| std::process::exit(PANICKED)));
     let parent = parent.and_then(|pid| Pid::from_raw(pid.parse().ok()?)).or_else(getppid);
     let confined = match (profile, parent) {
-        (Some("dev"), _) => Ok(()),
+        (Some("dev"), Some(parent)) => tie_to_parent(parent).map_err(|error| chain(&error)),
         (_, Some(parent)) => {
             let confined = confine(&Restrictions::script_sandbox(parent));
             confined.map(drop).map_err(|error| chain(&error))

@@ -1,9 +1,6 @@
 //! The driver of one script: its sandbox, its operations, its clock, and its record.
 
-use std::{
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::pending;
 use serde_json::{Map, json};
@@ -36,7 +33,7 @@ use crate::{
 
 /// The scripts that run at the same time. Each has a process with its own memory, so that eight
 /// take at most half a gigabyte.
-const SCRIPTS_RUNNING_MAX: usize = 8;
+pub(super) const SCRIPTS_RUNNING_MAX: usize = 8;
 
 /// The longest wait for other scripts to end, if a client waits for the answer.
 const ADMISSION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -68,6 +65,8 @@ pub struct ScriptOutcome {
     pub n_calls: usize,
     /// The time for which it has run.
     pub spent: Duration,
+    /// `true` if the same request can still go on with the script.
+    pub is_kept: bool,
 }
 
 impl ScriptOutcome {
@@ -93,6 +92,8 @@ pub struct ScriptContext {
     pub can_suspend: bool,
     /// The client's progress token, JSON text.
     pub token: Option<String>,
+    /// The places of the scripts that run at the same time.
+    pub places: Arc<Admission>,
     /// The holder that it counts for.
     pub holder: Holder,
 }
@@ -109,24 +110,24 @@ impl ScriptTask {
     ) -> Self {
         let (seed, now_ms) = (fastrand::u64(..), time_format::now_ms());
         let start = ScriptStart { code, args, seed, now_ms, limits: limits.of_sandbox() };
-        let head = RecordHead { start, limits, request };
+        let head = RecordHead { start, limits, request_digest: request };
         Self::with(ScriptState::new(head), None, Duration::ZERO, context)
     }
 
-    /// Returns the script that goes on from a record, with the client's `inputResponses`, JSON text.
+    /// Returns the script that goes on from the record of `request_state`, with the client's `inputResponses`, JSON text.
     ///
     /// # Errors
     ///
     /// [`ResumeError`] if there is no such record, or it is of another request.
     pub async fn resume(
-        state: &str,
+        request_state: &str,
         request: &str,
         responses: &str,
         context: ScriptContext,
     ) -> Result<Self, ResumeError> {
-        let (file, text) = context.records.take(state).await?;
+        let (file, text) = context.records.take(request_state).await?;
         let record = read_in_place(text.len(), || ScriptRecord::read(&text))?;
-        if record.head.request != request {
+        if record.head.request_digest != request {
             return Err(ResumeError::OtherRequest);
         }
         let spent = Duration::from_millis(record.spent_ms);
@@ -166,47 +167,51 @@ impl ScriptTask {
     /// Runs the script to its end, or until it waits for another request of its client. Dropping
     /// the future ends it with all of its operations.
     pub async fn run(mut self, events: mpsc::Sender<ScriptEvent>) -> ScriptOutcome {
-        static SCRIPTS: LazyLock<Arc<Admission>> =
-            LazyLock::new(|| Admission::new(SCRIPTS_RUNNING_MAX));
-        let admitted =
-            time::timeout(self.admission_timeout, SCRIPTS.admit(self.context.holder)).await;
-        let end = match admitted {
-            Ok(Some(_permit)) => self.run_admitted(&events).await,
-            Ok(None) | Err(_) => {
-                let seconds = self.admission_timeout.as_secs();
-                let reason = format!(
-                    "{SCRIPTS_RUNNING_MAX} other scripts were running for the last {seconds} s"
-                );
-                ScriptEnd::NotStarted(reason)
-            }
-        };
-        let end = self.finish_record(end).await;
+        let end = self.run_rounds(&events).await;
+        self.clock.stop();
+        // A client can repeat a request that goes on with a script, which has not changed.
+        let is_kept = self.context.can_suspend
+            && self.file.is_some()
+            && matches!(end, ScriptEnd::NotStarted(_) | ScriptEnd::NoMemory(_));
+        let end = if is_kept { end } else { self.finish_record(end).await };
         ScriptOutcome {
             end,
             output: self.state.take_output(),
             n_calls: self.state.n_calls(),
             spent: self.clock.spent(),
+            is_kept,
         }
     }
 
-    async fn run_admitted(&mut self, events: &mpsc::Sender<ScriptEvent>) -> ScriptEnd {
+    /// Runs the script in one sandbox after the other. Between them, a person is waited for.
+    async fn run_rounds(&mut self, events: &mpsc::Sender<ScriptEvent>) -> ScriptEnd {
         let mut operations = RunningOperations::new(Arc::clone(&self.context.runner));
+        let mut memory = MemoryReservation::of(Some(self.context.holder.account));
+        let mut patience = self.admission_timeout;
         let mut is_second = false;
         loop {
+            let place = time::timeout(patience, self.context.places.admit(self.context.holder));
+            let Ok(Some(_place)) = place.await else {
+                let seconds = patience.as_secs();
+                return ScriptEnd::NotStarted(format!(
+                    "{SCRIPTS_RUNNING_MAX} other scripts were running for the last {seconds} s"
+                ));
+            };
             let mut sandbox = match SandboxProcess::start(self.context.launcher).await {
                 Ok(sandbox) => sandbox,
                 Err(error) => return ScriptEnd::NotStarted(chain(&error)),
             };
-            self.clock.run();
-            let round = Box::pin(self.run_round(&mut sandbox, &mut operations, events)).await;
-            self.clock.pause();
-            match round {
-                Ok(end) => return end,
+            self.clock.replay();
+            let round = self.run_round(&mut sandbox, &mut operations, &mut memory, events);
+            match Box::pin(round).await {
+                Ok(RoundEnd::Ended(end)) => return end,
+                Ok(RoundEnd::Waits) => {}
                 // The same script over its record does the same again, unless another party has
                 // ended the process: its operations go on meanwhile.
                 Err(SandboxProcessError::Ended(exit)) if !exit.is_violation() && !is_second => {
                     is_second = true;
                     tracing::warn!("the sandbox of a script {exit}: it is started again");
+                    continue;
                 }
                 Err(error) => {
                     let reason = chain(&error);
@@ -214,6 +219,12 @@ impl ScriptTask {
                     return ScriptEnd::Broken(reason);
                 }
             }
+            // Neither a process nor a place waits for a person.
+            drop((sandbox, _place));
+            if let Some(end) = self.wait_for_client(&mut operations, &mut memory, events).await {
+                return end;
+            }
+            patience = self.state.limits().wall;
         }
     }
 
@@ -222,20 +233,23 @@ impl ScriptTask {
         &mut self,
         sandbox: &mut SandboxProcess,
         operations: &mut RunningOperations,
+        memory: &mut MemoryReservation,
         events: &mpsc::Sender<ScriptEvent>,
-    ) -> Result<ScriptEnd, SandboxProcessError> {
-        let mut memory = MemoryReservation::of(Some(self.context.holder.account));
+    ) -> Result<RoundEnd, SandboxProcessError> {
         for message in self.state.begin_run() {
             sandbox.queue(&message)?;
         }
         loop {
-            if let Some(end) = self.settle_accounts(&mut memory, sandbox.n_received()).await {
-                return Ok(end);
+            if let Some(end) = self.prepare_wait(memory, sandbox.n_received()).await {
+                return Ok(RoundEnd::Ended(end));
             }
-            if self.context.can_suspend
-                && let Some(requests) = self.state.suspension()
-            {
-                return Ok(ScriptEnd::Suspended(requests));
+            if self.state.waits_for_client() {
+                match self.state.suspension() {
+                    Some(requests) if self.context.can_suspend => {
+                        return Ok(RoundEnd::Ended(ScriptEnd::Suspended(requests)));
+                    }
+                    _ => return Ok(RoundEnd::Waits),
+                }
             }
             let wall = self.state.limits().wall;
             let deadline = self.clock.deadline(wall);
@@ -244,59 +258,131 @@ impl ScriptTask {
                     let (message, n_bytes) = message?;
                     read_in_place(n_bytes, || self.state.on_message(message))
                 }
-                (operation, step) = operations.next() => match step {
-                    OperationStep::End(OperationEnd::Settled(outcome)) => {
-                        self.state.on_settled(operation, outcome, time_format::now_ms())
+                (operation, step) = operations.next() => {
+                    match self.on_step(operation, step, events).await {
+                        Ok(actions) => actions,
+                        Err(end) => return Ok(RoundEnd::Ended(end)),
                     }
-                    OperationStep::End(OperationEnd::Asked(question)) if self.context.can_suspend => {
-                        self.state.on_asked(operation, question)
-                    }
-                    OperationStep::End(OperationEnd::Asked(_)) => {
-                        self.state.on_settled(operation, unanswerable(), time_format::now_ms())
-                    }
-                    OperationStep::Note(OperationNote::Event(event)) => {
-                        let is_question = matches!(*event, ScriptEvent::Question(_));
-                        self.state.set_asking(operation, is_question);
-                        if send(events, *event, deadline).await.is_err() {
-                            return Ok(ScriptEnd::Timeout(wall));
-                        }
-                        Vec::new()
-                    }
-                    OperationStep::Note(OperationNote::Continued) => {
-                        self.state.set_asking(operation, false);
-                        Vec::new()
-                    }
-                },
-                () = sleep_until(deadline) => return Ok(ScriptEnd::Timeout(wall)),
+                }
+                () = sleep_until(deadline) => return Ok(RoundEnd::Ended(self.clock.end(self.state.limits()))),
             };
             for action in actions {
-                let notice = match action {
-                    ScriptAction::Run(number, operation, attempt) => {
-                        let notice = self.progress_of(&operation, &attempt);
-                        operations.begin(number, operation, attempt);
-                        notice
-                    }
-                    ScriptAction::Send(message) => {
-                        sandbox.queue(&message)?;
-                        None
-                    }
-                    ScriptAction::Report(report) => {
-                        self.progress.as_mut().and_then(|progress| progress.on_report(&report))
-                    }
-                    ScriptAction::End(end) => return Ok(end),
+                let done = match action {
+                    ScriptAction::Send(message) => sandbox.queue(&message).map(|_| Ok(())),
+                    action => Ok(self.act(action, operations, events).await),
                 };
-                if let Some(notice) = notice
-                    && send(events, ScriptEvent::Progress(notice), deadline).await.is_err()
-                {
-                    return Ok(ScriptEnd::Timeout(wall));
+                if let Err(end) = done? {
+                    return Ok(RoundEnd::Ended(end));
                 }
             }
         }
     }
 
-    /// Counts the memory, saves the record, and stops or starts the clock. Returns the end of the
-    /// script if that fails.
-    async fn settle_accounts(
+    /// Waits without a sandbox until the script can go on. Returns its end if it cannot.
+    async fn wait_for_client(
+        &mut self,
+        operations: &mut RunningOperations,
+        memory: &mut MemoryReservation,
+        events: &mpsc::Sender<ScriptEvent>,
+    ) -> Option<ScriptEnd> {
+        let n_settled = self.state.n_settled();
+        while self.state.n_settled() == n_settled {
+            if let Some(end) = self.prepare_wait(memory, 0).await {
+                return Some(end);
+            }
+            let wall = self.state.limits().wall;
+            let actions = tokio::select! {
+                (operation, step) = operations.next() => {
+                    self.on_step(operation, step, events).await
+                }
+                () = sleep_until(self.clock.deadline(wall)) => Err(self.clock.end(self.state.limits())),
+            };
+            let actions = match actions {
+                Ok(actions) => actions,
+                Err(end) => return Some(end),
+            };
+            for action in actions {
+                if let Err(end) = self.act(action, operations, events).await {
+                    return Some(end);
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes the step of an operation.
+    async fn on_step(
+        &mut self,
+        operation: u32,
+        step: OperationStep,
+        events: &mpsc::Sender<ScriptEvent>,
+    ) -> Result<Vec<ScriptAction>, ScriptEnd> {
+        let now_ms = time_format::now_ms();
+        Ok(match step {
+            OperationStep::End(OperationEnd::Settled(outcome)) => {
+                self.state.on_settled(operation, outcome, now_ms)
+            }
+            OperationStep::End(OperationEnd::Asked(question)) if self.context.can_suspend => {
+                self.state.on_asked(operation, question)
+            }
+            OperationStep::End(OperationEnd::Asked(_)) => {
+                self.state.on_settled(operation, unanswerable(), now_ms)
+            }
+            OperationStep::Note(OperationNote::Event(event)) => {
+                let is_question = matches!(*event, ScriptEvent::Question(_));
+                self.state.set_asking(operation, is_question);
+                self.send(events, *event).await?;
+                Vec::new()
+            }
+            OperationStep::Note(OperationNote::Continued) => {
+                self.state.set_asking(operation, false);
+                Vec::new()
+            }
+        })
+    }
+
+    /// Does what the state asks for, except that it sends nothing to a sandbox: the next one gets
+    /// all settlements.
+    async fn act(
+        &mut self,
+        action: ScriptAction,
+        operations: &mut RunningOperations,
+        events: &mpsc::Sender<ScriptEvent>,
+    ) -> Result<(), ScriptEnd> {
+        let notice = match action {
+            ScriptAction::Run(number, operation, attempt) => {
+                let notice = self.progress_of(&operation, &attempt);
+                operations.begin(number, operation, attempt);
+                notice
+            }
+            ScriptAction::Send(_) => None,
+            ScriptAction::Report(report) => {
+                self.progress.as_mut().and_then(|progress| progress.on_report(&report))
+            }
+            ScriptAction::End(end) => return Err(end),
+        };
+        match notice {
+            Some(notice) => self.send(events, ScriptEvent::Progress(notice)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Sends an event to the client, at the latest by the deadline of the script.
+    async fn send(
+        &self,
+        events: &mpsc::Sender<ScriptEvent>,
+        event: ScriptEvent,
+    ) -> Result<(), ScriptEnd> {
+        let wall = self.state.limits().wall;
+        tokio::select! {
+            _gone = events.send(event) => Ok(()),
+            () = sleep_until(self.clock.deadline(wall)) => Err(self.clock.end(self.state.limits())),
+        }
+    }
+
+    /// Counts the memory, saves the record, and sets the clock. Returns the end of the script if
+    /// that fails.
+    async fn prepare_wait(
         &mut self,
         memory: &mut MemoryReservation,
         n_received: usize,
@@ -308,9 +394,10 @@ impl ScriptTask {
         if let Err(error) = self.save().await {
             return Some(ScriptEnd::Broken(format!("its record cannot be written: {error}")));
         }
-        match self.state.waits_for_client() {
-            true => self.clock.pause(),
-            false => self.clock.run(),
+        if self.state.waits_for_client() {
+            self.clock.wait();
+        } else if !self.state.is_replaying() {
+            self.clock.run();
         }
         None
     }
@@ -362,18 +449,12 @@ impl ScriptTask {
     }
 }
 
-/// Sends an event to the client, at the latest by `deadline`.
-async fn send(
-    events: &mpsc::Sender<ScriptEvent>,
-    event: ScriptEvent,
-    deadline: Option<Instant>,
-) -> Result<(), time::error::Elapsed> {
-    let sent = events.send(event);
-    let _gone = match deadline {
-        Some(deadline) => time::timeout_at(deadline, sent).await?,
-        None => sent.await,
-    };
-    Ok(())
+/// The end of one run of a script.
+enum RoundEnd {
+    /// The script has ended.
+    Ended(ScriptEnd),
+    /// It waits for a person, and its client cannot answer with another request.
+    Waits,
 }
 
 /// Returns the outcome of an operation that asks a client who cannot answer.

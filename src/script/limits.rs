@@ -15,6 +15,8 @@ use crate::{
 pub struct ScriptLimits {
     /// The longest time that it runs. The time in which only a person is waited for does not count.
     pub wall: Duration,
+    /// `true` if the caller has set this time, and may set a longer one.
+    pub wall_is_callers: bool,
     /// The longest sleep.
     pub sleep_max: Duration,
     /// The most bytes that it prints and returns.
@@ -57,6 +59,9 @@ pub enum ScriptLimit {
     /// It began too many operations.
     #[error("the script began more than {0} operations")]
     Operations(usize),
+    /// The arguments of its calls that wait for their turn are too large together.
+    #[error("the arguments of calls that wait for their turn have more than {0} bytes together")]
+    Arguments(usize),
     /// The outcomes of its operations, which are kept until its end, are too large together.
     #[error("the results that the script received have more than {0} bytes together")]
     Record(usize),
@@ -69,6 +74,7 @@ impl ScriptLimit {
             Self::Output(_) => "output",
             Self::Memory(_) => "memory",
             Self::Operations(_) => "operations",
+            Self::Arguments(_) => "arguments",
             Self::Record(_) => "results",
         }
     }
@@ -79,6 +85,7 @@ impl ScriptLimit {
             Self::Output(value)
             | Self::Memory(value)
             | Self::Operations(value)
+            | Self::Arguments(value)
             | Self::Record(value) => value,
         }
     }
@@ -94,7 +101,14 @@ pub enum ScriptEnd {
     /// It has reached a limit.
     Limit(ScriptLimit),
     /// It took longer than its limit.
-    Timeout(Duration),
+    Timeout {
+        /// The limit.
+        wall: Duration,
+        /// `true` if the caller has set it, and may set a longer one.
+        is_callers: bool,
+    },
+    /// No person has answered for this time.
+    Unanswered(Duration),
     /// It waits for the client: the result that asks, JSON text.
     Suspended(String),
     /// It did something else than its record says, in this operation.

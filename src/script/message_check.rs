@@ -20,6 +20,7 @@ const OVERHEAD_BYTES: usize = 64 << 10;
 fn limits() -> ScriptLimits {
     ScriptLimits {
         wall: Duration::from_secs(10),
+        wall_is_callers: true,
         sleep_max: Duration::from_secs(1),
         output_bytes_max: 100,
         calls_max: 5,
@@ -47,9 +48,9 @@ pub(super) fn check_sandbox_messages(
     n_bytes: usize,
 ) {
     let limits = limits();
-    let (code, request) = (String::new(), String::new());
+    let (code, request_digest) = (String::new(), String::new());
     let start = ScriptStart { code, args: None, seed: 0, now_ms: 0, limits: limits.of_sandbox() };
-    let mut state = ScriptState::new(RecordHead { start, limits, request });
+    let mut state = ScriptState::new(RecordHead { start, limits, request_digest });
     let mut script = CheckedScript::default();
     script.take_all(state.begin_run().into_iter().map(ScriptAction::Send).collect());
     for (index, message) in messages.enumerate() {
@@ -211,10 +212,10 @@ mod tests {
     /// Returns the end of a script whose sandbox sends these messages.
     fn end_of(messages: &[serde_json::Value]) -> Result<ScriptEnd, FrameError> {
         let limits = limits();
-        let (code, request) = (String::new(), String::new());
+        let (code, request_digest) = (String::new(), String::new());
         let start =
             ScriptStart { code, args: None, seed: 0, now_ms: 0, limits: limits.of_sandbox() };
-        let mut state = ScriptState::new(RecordHead { start, limits, request });
+        let mut state = ScriptState::new(RecordHead { start, limits, request_digest });
         state.begin_run();
         let mut frames = FrameBuffer::default();
         for message in messages {
@@ -246,6 +247,8 @@ mod tests {
             vec![json!({ "idle": 1 })],
             vec![json!({ "idle": u32::MAX })],
             vec![json!({ "idle": 0 }), json!({ "idle": 0 })],
+            vec![json!({ "failed": { "kind": "exception", "message": "x".repeat(1 << 20) } })],
+            vec![json!({ "progress": { "done": 1.0, "message": "x".repeat(5000) } })],
         ] {
             let end = end_of(&messages).expect("messages");
             assert!(matches!(end, ScriptEnd::Broken(_)), "{messages:?}: {end:?}");
@@ -288,10 +291,10 @@ mod tests {
     #[test]
     fn a_script_whose_results_are_too_large_together_ends() {
         let limits = ScriptLimits { calls_max: 100, ..limits() };
-        let (code, request) = (String::new(), String::new());
+        let (code, request_digest) = (String::new(), String::new());
         let start =
             ScriptStart { code, args: None, seed: 0, now_ms: 0, limits: limits.of_sandbox() };
-        let mut state = ScriptState::new(RecordHead { start, limits, request });
+        let mut state = ScriptState::new(RecordHead { start, limits, request_digest });
         state.begin_run();
         let large = raw(&json!("x".repeat(1 << 20)).to_string());
         let ended = (1..100).find_map(|operation| {
@@ -313,11 +316,11 @@ mod tests {
 
     #[test]
     fn a_value_that_is_nested_too_deep_for_a_message_is_a_failure() {
-        let (code, request) = (String::new(), String::new());
+        let (code, request_digest) = (String::new(), String::new());
         let limits = ScriptLimits { output_bytes_max: 1000, ..limits() };
         let start =
             ScriptStart { code, args: None, seed: 0, now_ms: 0, limits: limits.of_sandbox() };
-        let mut state = ScriptState::new(RecordHead { start, limits, request });
+        let mut state = ScriptState::new(RecordHead { start, limits, request_digest });
         state.begin_run();
         let value = raw(&("[".repeat(126) + &"]".repeat(126)));
         let mut actions = state.on_message(SandboxMessage::Returned(value));

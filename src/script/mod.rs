@@ -34,7 +34,7 @@ pub use message_check::check_sandbox_bytes;
 pub use operation::{
     OperationAttempt, OperationEnd, OperationEvents, OperationRunner, ScriptEvent,
 };
-pub use record_store::{ResumeError, STATE_PREFIX, ScriptRecords};
+pub use record_store::{ResumeError, ScriptRecords};
 pub use sandbox_process::SandboxLauncher;
 pub use script_exchange::{ScriptExchange, ScriptStep};
 pub use script_services::ScriptServices;

@@ -22,8 +22,15 @@ pub(super) enum OperationStage {
     Recorded(RecordedStage, Option<String>),
     /// It waits for its turn.
     Queued(ScriptOperation, OperationAttempt),
-    /// It runs. `true` if it has asked its client, who has not answered yet.
-    Running { is_asking: bool, is_limited: bool },
+    /// It runs.
+    Running {
+        /// It has asked its client, who has not answered yet.
+        is_asking: bool,
+        /// It is one of the calls that run at the same time.
+        is_limited: bool,
+        /// The server that it calls a tool of.
+        server: Option<Box<str>>,
+    },
     /// It waits for another request of its client, with this result of the server.
     Asked(String),
     /// It has ended.

@@ -50,7 +50,7 @@ pub(super) struct RecordHead {
     /// Its limits.
     pub(super) limits: ScriptLimits,
     /// The digest of the client's request. Only the same request goes on with the script.
-    pub(super) request: String,
+    pub(super) request_digest: String,
 }
 
 /// A record, as it is read.

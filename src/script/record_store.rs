@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{record::RecordError, run_state::RECORD_BYTES_MAX};
-use crate::files;
+use crate::files::{self, FileReadError};
 
 /// The prefix of the states that lead to a record.
-pub const STATE_PREFIX: &str = "metamcp.script.";
+const STATE_PREFIX: &str = "metamcp.script.";
 
 /// The directory, below the state directory.
 const DIRECTORY: &str = "scripts";
@@ -50,7 +50,7 @@ pub struct ScriptRecords {
 #[derive(Debug)]
 struct KeptRecord {
     n_bytes: usize,
-    written: SystemTime,
+    created: SystemTime,
     is_running: bool,
     /// The lines, if there is no directory.
     text: Option<Vec<u8>>,
@@ -59,7 +59,7 @@ struct KeptRecord {
 impl KeptRecord {
     /// Returns the time until it is too old, unless its script runs.
     fn time_left(&self, now: SystemTime) -> Option<Duration> {
-        let age = now.duration_since(self.written).unwrap_or_default();
+        let age = now.duration_since(self.created).unwrap_or_default();
         (!self.is_running).then(|| RECORD_AGE_MAX.saturating_sub(age))
     }
 }
@@ -77,6 +77,9 @@ pub enum ResumeError {
     /// There is no such record, or not any more.
     #[error("the script is unknown, has ended, or has waited for more than an hour")]
     Unknown,
+    /// The client has sent answers without a state.
+    #[error("the answers have no `requestState`, so that no script can go on with them")]
+    NoState,
     /// It goes on for another request already.
     #[error("the script goes on already")]
     Running,
@@ -115,8 +118,9 @@ impl ScriptRecords {
             let id = path.file_stem().and_then(|stem| Uuid::try_parse(stem.to_str()?).ok());
             let (Some(id), Ok(found)) = (id, entry.metadata()) else { continue };
             let n_bytes = usize::try_from(found.len()).unwrap_or(usize::MAX);
-            let written = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            kept.insert(id, KeptRecord { n_bytes, written, is_running: false, text: None });
+            let created = found.created().or_else(|_| found.modified());
+            let created = created.unwrap_or(SystemTime::UNIX_EPOCH);
+            kept.insert(id, KeptRecord { n_bytes, created, is_running: false, text: None });
         }
     }
 
@@ -149,7 +153,7 @@ impl ScriptRecords {
         next
     }
 
-    /// Makes room for `n_bytes` more: the record that waits longest goes first.
+    /// Makes room for `n_bytes` more: the oldest record that waits goes first.
     fn make_room(&self, n_bytes: usize) -> io::Result<()> {
         loop {
             let mut kept = self.kept();
@@ -158,7 +162,7 @@ impl ScriptRecords {
                 return Ok(());
             }
             let waiting = kept.iter().filter(|(_, record)| !record.is_running);
-            let oldest = waiting.min_by_key(|(_, record)| record.written).map(|(id, _)| *id);
+            let oldest = waiting.min_by_key(|(_, record)| record.created).map(|(id, _)| *id);
             let Some(oldest) = oldest else {
                 let text =
                     format!("the records of scripts have {RECORDS_BYTES_MAX} bytes together");
@@ -184,8 +188,8 @@ impl ScriptRecords {
                 }
                 None => Some(text),
             };
-            let written = SystemTime::now();
-            let record = KeptRecord { n_bytes, written, is_running: true, text: kept_text };
+            let created = SystemTime::now();
+            let record = KeptRecord { n_bytes, created, is_running: true, text: kept_text };
             records.kept().insert(id, record);
             Ok(())
         })
@@ -203,7 +207,7 @@ impl ScriptRecords {
             return Ok((file, text));
         }
         let path = self.path(file.id).ok_or(ResumeError::Unknown)?;
-        let read = spawn_blocking(move || files::content(&path, FILE_BYTES_MAX)).await;
+        let read = spawn_blocking(move || whole_lines(&path)).await;
         match read {
             Ok(Ok(Some(text))) => Ok((file, text)),
             Ok(Ok(None)) => Err(ResumeError::Unknown),
@@ -261,15 +265,10 @@ impl RecordFile {
         blocking(move || {
             records.make_room(text.len())?;
             if let Some(path) = records.path(id) {
-                let mut file = fs::OpenOptions::new()
-                    .append(true)
-                    .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-                    .open(path)?;
-                file.write_all(&text)?;
+                writable(&path, true)?.write_all(&text)?;
             }
             if let Some(record) = records.kept().get_mut(&id) {
                 record.n_bytes += text.len();
-                record.written = SystemTime::now();
                 if let Some(kept) = &mut record.text {
                     kept.extend_from_slice(&text);
                 }
@@ -294,6 +293,27 @@ impl Drop for RecordFile {
             self.records.left.notify_one();
         }
     }
+}
+
+/// Reads the whole lines of a record. A last line without its end was not written to its end: it is
+/// removed, so that the next one does not join it.
+fn whole_lines(path: &Path) -> Result<Option<Vec<u8>>, FileReadError> {
+    let Some(mut text) = files::content(path, FILE_BYTES_MAX)? else { return Ok(None) };
+    let n_whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if n_whole < text.len() {
+        text.truncate(n_whole);
+        writable(path, false)?.set_len(n_whole as u64)?;
+    }
+    Ok(Some(text))
+}
+
+/// Opens a record to write, which may be no link.
+fn writable(path: &Path, is_append: bool) -> io::Result<fs::File> {
+    fs::OpenOptions::new()
+        .write(true)
+        .append(is_append)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)
 }
 
 async fn blocking(work: impl FnOnce() -> io::Result<()> + Send + 'static) -> io::Result<()> {
@@ -327,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_old_record_of_an_earlier_process_is_removed_while_the_service_runs() {
+    async fn the_records_of_an_earlier_process_are_found_and_removed_in_time() {
         let directory = tempfile::tempdir().expect("a directory");
         let records = || ScriptRecords::in_directory(Some(directory.path()));
         let first = records();
@@ -335,17 +355,26 @@ mod tests {
         let path = first.path(record.id).expect("a directory");
         drop((record, first));
         let second = records();
-        let file = fs::File::open(&path).expect("it is there");
-        file.set_modified(SystemTime::now() - RECORD_AGE_MAX).expect("it is ours");
-        let third = records();
-        assert!(path.exists(), "no file is removed before the service runs");
         let stop = CancellationToken::new();
-        let supervising = tokio::spawn(Arc::clone(&third).supervise(stop.clone()));
-        while path.exists() {
-            tokio::task::yield_now().await;
-        }
         stop.cancel();
-        supervising.await.expect("no panic");
-        drop(second);
+        Arc::clone(&second).supervise(stop).await;
+        assert!(path.exists(), "it is young");
+        second.remove_expired(SystemTime::now() + RECORD_AGE_MAX + Duration::from_secs(1));
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_line_that_was_not_written_to_its_end_is_removed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let records = ScriptRecords::in_directory(Some(directory.path()));
+        let record = records.create(b"one\ntwo\nthr".to_vec()).await.expect("room");
+        let state = record.state();
+        drop(record);
+        let (record, text) = records.take(&state).await.expect("a record");
+        assert_eq!(text, b"one\ntwo\n");
+        record.append(b"three\n".to_vec()).await.expect("written");
+        drop(record);
+        let (_record, text) = records.take(&state).await.expect("a record");
+        assert_eq!(text, b"one\ntwo\nthree\n");
     }
 }

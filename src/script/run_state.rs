@@ -13,7 +13,7 @@
 //!
 //! Pure: the caller passes the time, runs the operations, and saves the record.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use serde_json::{json, value::RawValue};
 
@@ -31,8 +31,9 @@ use crate::{
         nesting_depth::{DEPTH_MAX, is_too_deep_within},
     },
     sandbox::message::{
-        FailureKind, HostMessage, OperationFailure, OperationOutcome, SandboxMessage,
-        ScriptFailure, ScriptOperation, ScriptProgress, Settlement,
+        FAILURE_BYTES_MAX, FailureKind, HostMessage, OperationFailure, OperationOutcome,
+        PROGRESS_TEXT_BYTES_MAX, SandboxMessage, ScriptFailure, ScriptOperation, ScriptProgress,
+        Settlement,
     },
 };
 
@@ -157,6 +158,14 @@ impl ScriptState {
         let acted = match message {
             SandboxMessage::Begin { operation, what } => self.on_begin(operation, what),
             SandboxMessage::Print(text) => self.on_print(&text),
+            SandboxMessage::Progress(progress)
+                if progress.message.len() > PROGRESS_TEXT_BYTES_MAX =>
+            {
+                Err(broken("the text of its progress is too long"))
+            }
+            SandboxMessage::Failed(failure) if failure.n_bytes() > FAILURE_BYTES_MAX => {
+                Err(broken("its failure is too long"))
+            }
             SandboxMessage::Progress(progress) => Ok(match self.is_replaying() {
                 true => Vec::new(),
                 false => vec![ScriptAction::Report(progress)],
@@ -166,18 +175,26 @@ impl ScriptState {
                 self.note_cancelled();
                 Err(self.end_with(value))
             }
-            SandboxMessage::Failed(failure) => Err(match failure.kind {
-                FailureKind::Memory => {
-                    ScriptEnd::Limit(ScriptLimit::Memory(self.limits().memory_bytes_max))
-                }
-                FailureKind::Output => self.output_limit(),
-                FailureKind::Syntax
-                | FailureKind::Exception
-                | FailureKind::Stuck
-                | FailureKind::Value => ScriptEnd::Failed(Box::new(failure)),
-            }),
+            SandboxMessage::Failed(failure) => {
+                self.note_cancelled();
+                Err(self.end_of(failure))
+            }
         };
         acted.unwrap_or_else(|end| vec![ScriptAction::End(end)])
+    }
+
+    /// Returns the end of a script with this failure.
+    fn end_of(&self, failure: ScriptFailure) -> ScriptEnd {
+        match failure.kind {
+            FailureKind::Memory => {
+                ScriptEnd::Limit(ScriptLimit::Memory(self.limits().memory_bytes_max))
+            }
+            FailureKind::Output => self.output_limit(),
+            FailureKind::Syntax
+            | FailureKind::Exception
+            | FailureKind::Stuck
+            | FailureKind::Value => ScriptEnd::Failed(Box::new(failure)),
+        }
     }
 
     fn on_print(&mut self, text: &str) -> Result<Vec<ScriptAction>, ScriptEnd> {
@@ -249,14 +266,13 @@ impl ScriptState {
         }
         self.n_begun += 1;
         self.n_pending += 1;
-        let is_call = !matches!(what, ScriptOperation::Sleep(_));
-        self.n_calls += n_calls(&what);
+        let may_call = self.count_calls(&what);
         let digest = digest(&what);
         if self.n_pending > PENDING_MAX {
             return Err(broken("it has too many operations in flight"));
         }
         let Some(known) = self.operations.get_mut(index) else {
-            return self.on_first_begin(operation, what, digest, is_call);
+            return self.on_first_begin(operation, what, digest, may_call);
         };
         if known.digest != digest {
             return Err(ScriptEnd::Diverged(operation));
@@ -289,23 +305,32 @@ impl ScriptState {
         self.enqueue(operation, what, attempt)
     }
 
+    /// Counts the calls of an operation. Returns `false` if the script may not make so many more.
+    fn count_calls(&mut self, what: &ScriptOperation) -> bool {
+        let n_calls = self.n_calls.saturating_add(n_calls(what));
+        let may_call = n_calls <= self.limits().calls_max;
+        if may_call {
+            self.n_calls = n_calls;
+        }
+        may_call
+    }
+
     fn on_first_begin(
         &mut self,
         operation: u32,
         what: ScriptOperation,
         digest: String,
-        is_call: bool,
+        may_call: bool,
     ) -> Result<Vec<ScriptAction>, ScriptEnd> {
         if self.operations.len() >= OPERATIONS_MAX {
             return Err(ScriptEnd::Limit(ScriptLimit::Operations(OPERATIONS_MAX)));
         }
-        let stage = OperationStage::Running { is_asking: false, is_limited: false };
+        let stage = OperationStage::Running { is_asking: false, is_limited: false, server: None };
         self.operations.push(Operation { digest, stage });
-        let calls_max = self.limits().calls_max;
-        if is_call && self.n_calls > calls_max {
+        if !may_call {
             let digest = self.operations.last().map(|it| it.digest.clone()).unwrap_or_default();
             self.unsaved.push(RecordEntry::Begun { operation, digest });
-            let failure = too_many_calls(calls_max, &what);
+            let failure = too_many_calls(self.limits().calls_max, &what);
             return Ok(self.on_settled(operation, OperationOutcome::Failure(failure), self.now_ms));
         }
         self.enqueue(operation, what, OperationAttempt::First)
@@ -319,7 +344,7 @@ impl ScriptState {
     ) -> Result<Vec<ScriptAction>, ScriptEnd> {
         self.queued_bytes += size_of_operation(&what);
         if self.queued_bytes > QUEUED_BYTES_MAX {
-            return Err(ScriptEnd::Limit(ScriptLimit::Memory(QUEUED_BYTES_MAX)));
+            return Err(ScriptEnd::Limit(ScriptLimit::Arguments(QUEUED_BYTES_MAX)));
         }
         if let Some(found) = self.operation(operation) {
             found.stage = OperationStage::Queued(what, attempt);
@@ -341,12 +366,19 @@ impl ScriptState {
                 waiting.push_back(operation);
                 continue;
             }
-            let running = OperationStage::Running { is_asking: false, is_limited };
+            let running = OperationStage::Running { is_asking: false, is_limited, server: None };
             let OperationStage::Queued(what, attempt) =
                 std::mem::replace(&mut found.stage, running)
             else {
                 continue;
             };
+            if let (
+                ScriptOperation::Tool { server: called, .. },
+                OperationStage::Running { server, .. },
+            ) = (&what, &mut found.stage)
+            {
+                *server = Some(called.as_str().into());
+            }
             let digest = found.digest.clone();
             self.n_running += usize::from(is_limited);
             self.queued_bytes -= size_of_operation(&what);
@@ -402,7 +434,9 @@ impl ScriptState {
     /// Moves an operation from running to `stage`; `false` if it does not run.
     fn leave_running(&mut self, operation: u32, stage: OperationStage) -> bool {
         let Some(found) = self.operation(operation) else { return false };
-        let OperationStage::Running { is_limited, is_asking } = found.stage else { return false };
+        let OperationStage::Running { is_limited, is_asking, .. } = found.stage else {
+            return false;
+        };
         found.stage = stage;
         self.n_running -= usize::from(is_limited);
         self.n_asking -= usize::from(is_asking);
@@ -425,7 +459,27 @@ impl ScriptState {
 
     /// Returns whether only the client is waited for.
     pub(super) fn waits_for_client(&self) -> bool {
-        self.is_idle() && self.n_pending == self.n_asked + self.n_asking
+        if !self.is_idle() || self.n_pending == 0 || self.n_asked + self.n_asking == 0 {
+            return false;
+        }
+        if self.n_pending == self.n_asked + self.n_asking {
+            return true;
+        }
+        // A question that comes over a pipe belongs to any of the calls at its server.
+        let asking = self.operations.iter().filter_map(|operation| match &operation.stage {
+            OperationStage::Running { is_asking: true, server, .. } => server.as_deref(),
+            _ => None,
+        });
+        let asking: BTreeSet<&str> = asking.collect();
+        self.operations.iter().take(self.n_begun).all(|operation| match &operation.stage {
+            OperationStage::Running { is_asking: true, .. }
+            | OperationStage::Asked(_)
+            | OperationStage::Settled => true,
+            OperationStage::Running { server, .. } => {
+                server.as_deref().is_some_and(|server| asking.contains(server))
+            }
+            OperationStage::Queued(..) | OperationStage::Recorded(..) => false,
+        })
     }
 
     /// Returns the questions to the client, JSON text of `inputRequests`, if nothing else can
@@ -451,7 +505,7 @@ impl ScriptState {
     }
 
     /// Returns whether this run repeats what an earlier one has reported.
-    fn is_replaying(&self) -> bool {
+    pub(super) fn is_replaying(&self) -> bool {
         self.n_replayed > 0 && self.idle_after.is_none_or(|n| n + 1 < self.n_replayed)
     }
 
@@ -473,6 +527,11 @@ impl ScriptState {
     pub(super) fn n_bytes(&self) -> usize {
         // The record is in memory twice: the settlements, and those not sent yet.
         2 * self.record_bytes + self.queued_bytes + self.output.len()
+    }
+
+    /// Returns the number of operations that are settled.
+    pub(super) fn n_settled(&self) -> usize {
+        self.settled.len()
     }
 
     /// Returns the number of calls that the script has made.

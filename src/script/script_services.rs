@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{record_store::ScriptRecords, sandbox_process::SandboxLauncher};
+use super::{
+    driver::SCRIPTS_RUNNING_MAX, record_store::ScriptRecords, sandbox_process::SandboxLauncher,
+};
 use crate::{
     config::{ExecuteConfig, ExecuteProfile},
     confine,
     error_report::chain,
+    fair_share::Admission,
 };
 
 /// The scripts of the service.
@@ -14,6 +17,8 @@ use crate::{
 pub struct ScriptServices {
     /// The records of scripts.
     pub records: Arc<ScriptRecords>,
+    /// The places of the scripts that run at the same time.
+    pub places: Arc<Admission>,
     /// The reason why this host cannot isolate scripts, if it cannot.
     isolation: Result<(), String>,
 }
@@ -22,7 +27,7 @@ impl ScriptServices {
     /// Returns the scripts with these records, and finds out whether this process can isolate them.
     pub fn new(records: Arc<ScriptRecords>) -> Self {
         let isolation = confine::isolation_support().map(drop).map_err(|error| chain(&error));
-        Self { records, isolation }
+        Self { records, places: Admission::new(SCRIPTS_RUNNING_MAX), isolation }
     }
 
     /// Returns the reason why this process cannot isolate scripts, if it cannot.

@@ -13,9 +13,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json, value::RawValue};
 use tokio::sync::{Barrier, Notify, mpsc};
 
-use super::*;
+use super::{driver::SCRIPTS_RUNNING_MAX, *};
 use crate::{
     capacity_holder::Holder,
+    fair_share::Admission,
     sandbox::message::{FailureKind, OperationFailure, OperationOutcome, ScriptOperation},
 };
 
@@ -111,6 +112,7 @@ impl OperationRunner for FakeRunner {
 fn limits() -> ScriptLimits {
     ScriptLimits {
         wall: Duration::from_secs(20),
+        wall_is_callers: true,
         sleep_max: Duration::from_secs(30),
         output_bytes_max: 1000,
         calls_max: 64,
@@ -122,11 +124,16 @@ fn limits() -> ScriptLimits {
 struct Rig {
     runner: Arc<FakeRunner>,
     records: Arc<ScriptRecords>,
+    places: Arc<Admission>,
 }
 
 impl Rig {
     fn new() -> Self {
-        Self { runner: Arc::default(), records: ScriptRecords::in_directory(None) }
+        Self {
+            runner: Arc::default(),
+            records: ScriptRecords::in_directory(None),
+            places: Admission::new(SCRIPTS_RUNNING_MAX),
+        }
     }
 
     fn context(&self) -> ScriptContext {
@@ -134,6 +141,7 @@ impl Rig {
             launcher: SandboxLauncher::Thread,
             runner: Arc::clone(&self.runner) as Arc<dyn OperationRunner>,
             records: Arc::clone(&self.records),
+            places: Arc::clone(&self.places),
             can_suspend: true,
             token: None,
             holder: Holder::SERVICE,
@@ -281,7 +289,7 @@ async fn each_limit_ends_a_script() {
 async fn a_script_ends_at_its_time_limit_with_what_it_has_printed() {
     let limits = ScriptLimits { wall: Duration::from_millis(200), ..limits() };
     let outcome = Rig::new().run_within("console.log('a'); await sleep(10_000)", limits).await;
-    assert!(matches!(outcome.end, ScriptEnd::Timeout(_)), "{outcome:?}");
+    assert!(matches!(outcome.end, ScriptEnd::Timeout { .. }), "{outcome:?}");
     assert_eq!(outcome.output, "a\n");
 }
 
@@ -368,6 +376,32 @@ async fn only_the_same_request_goes_on_with_a_script_and_only_one_at_a_time() {
     assert!(matches!(second, Err(ResumeError::Running)));
     drop(first);
     assert!(rig.resume(&question, &json!({})).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_script_that_finds_no_place_to_go_on_can_go_on_later() {
+    let rig = Rig { places: Admission::new(1), ..Rig::new() };
+    let outcome = rig.run(ASKING).await;
+    let ScriptEnd::Suspended(question) = outcome.end else { panic!("{outcome:?}") };
+    let place = rig.places.admit(Holder::unknown()).await.expect("it is open");
+    let answers = json!({ "2.name": "Ada" });
+    let mut answered = rig.resume(&question, &answers).await.expect("a script");
+    answered.set_admission_timeout(Duration::ZERO);
+    let outcome = finish(answered).await;
+    assert!(matches!(outcome.end, ScriptEnd::NotStarted(_)) && outcome.is_kept, "{outcome:?}");
+    drop(place);
+    let answered = rig.resume(&question, &answers).await.expect("it is kept");
+    assert_eq!(returned(&finish(answered).await), json!([1, "Ada", true, true]));
+    assert_eq!(rig.runner.n_runs("count"), 2);
+}
+
+#[tokio::test]
+async fn only_the_calls_that_are_made_count() {
+    let code = "const steps = Array(100).fill({ tool_id: 'a/count' });
+        try { await runChain(steps) } catch (e) { return [e.code, await servers.a.count({ n: 1 })] }";
+    let outcome = Rig::new().run(code).await;
+    assert_eq!(returned(&outcome), json!(["limit_exceeded", { "n": 1 }]));
+    assert_eq!(outcome.n_calls, 1);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use crate::{
     era,
     forward::RequestOutcome,
     protocol::{Message, jsonrpc::MessagePart},
-    script::{ResumeError, STATE_PREFIX, ScriptContext, ScriptEnd, ScriptExchange, ScriptTask},
+    script::{ResumeError, ScriptContext, ScriptEnd, ScriptExchange, ScriptTask},
     tool::{ErrorCode, ErrorObject, ToolId},
 };
 
@@ -44,18 +44,22 @@ pub(super) async fn execute(
         launcher,
         runner: Arc::new(ScriptOperations::new(services, session, request, forwarded)),
         records: Arc::clone(&services.scripts.records),
+        places: Arc::clone(&services.scripts.places),
         can_suspend: session.is_modern(),
         token: call.token().map(str::to_owned),
         holder: session.holder(),
     };
     let digest = BASE64_STANDARD_NO_PAD.encode(era::digest(request));
-    let state = request.string(MessagePart::RequestState);
-    let task = match state.filter(|state| state.starts_with(STATE_PREFIX)) {
-        Some(state) => {
-            let responses = request.part(MessagePart::InputResponses).unwrap_or("{}");
+    let responses = request.part(MessagePart::InputResponses);
+    let task = match request.part(MessagePart::RequestState) {
+        // A state of another party must not run the script a second time.
+        Some(_) => {
+            let state = request.string(MessagePart::RequestState).unwrap_or_default();
+            let responses = responses.unwrap_or("{}");
             let resumed = ScriptTask::resume(&state, &digest, responses, context).await;
             resumed.map_err(|error| not_resumed(&error))?
         }
+        None if responses.is_some() => return Err(not_resumed(&ResumeError::NoState).into()),
         None => arguments.script.into_task(&config.execute, digest, context),
     };
     let (reply, services) = (call.reply.clone(), Arc::clone(services));
@@ -93,7 +97,10 @@ fn script_id() -> ToolId {
 fn not_resumed(error: &ResumeError) -> ErrorObject {
     let remedy = match error {
         ResumeError::Running => "Wait for its answer.",
-        _ => "Call again without `requestState`: the script runs from its start.",
+        ResumeError::NoState => "Send the `requestState` of the question with the answers.",
+        _ => {
+            "Call again without `requestState` and answers: the script runs from its start, and makes its calls again."
+        }
     };
     ErrorObject::new(ErrorCode::ValidationInput, error.to_string(), remedy)
 }

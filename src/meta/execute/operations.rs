@@ -186,7 +186,7 @@ impl ScriptOperations {
             // The call was not executed, and the login is over, or asked for again.
             Some(HELD_FOR_LOGIN) if !is_held() => return Ok(request),
             Some(_) if !is_held() => {
-                let message = "the call no longer waits for this answer: the service was restarted, or the answer came too late";
+                let message = "the call no longer waits for this answer: the service was restarted, too many calls waited, or the answer came too late";
                 let remedy = "Check the effects of the call before you repeat it.";
                 let error = ErrorObject::new(ErrorCode::OutcomeUnknown, message, remedy);
                 return Err(failure(&error));
@@ -313,7 +313,7 @@ fn may_repeat(item: &ListItem) -> bool {
 }
 
 fn outcome_unknown() -> Failure {
-    let message = "metamcp ended while the call ran: it may have been executed";
+    let message = "the script was interrupted while the call ran: it may have been executed";
     let remedy = "Check its effects before you call the tool again.";
     failure(&ErrorObject::new(ErrorCode::OutcomeUnknown, message, remedy))
 }

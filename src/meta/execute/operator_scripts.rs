@@ -110,6 +110,7 @@ impl OperatorScripts {
             launcher,
             runner: Arc::new(ScriptOperations::new(services, &session, &request, None)),
             records: Arc::clone(&services.scripts.records),
+            places: Arc::clone(&services.scripts.places),
             can_suspend: false,
             token: Some(TOKEN.to_owned()),
             holder,

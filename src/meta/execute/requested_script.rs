@@ -52,6 +52,7 @@ impl RequestedScript {
     ) -> ScriptTask {
         let limits = ScriptLimits {
             wall: self.timeout.map_or(config.timeout, |timeout| timeout.min(config.timeout)),
+            wall_is_callers: self.timeout.is_some_and(|timeout| timeout < config.timeout),
             sleep_max: config.sleep_max,
             output_bytes_max: config.output_bytes_max,
             calls_max: self.calls_max.unwrap_or(config.max_tool_calls),

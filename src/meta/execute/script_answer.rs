@@ -1,5 +1,7 @@
 //! The answer of a tool that runs code, made from the end of its script. Pure.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::super::definitions::MetaTool;
@@ -52,12 +54,12 @@ impl ErrorReader {
 ///
 /// [`RpcError`] if the script has not returned, with its output so far.
 pub(super) fn operator_answer(outcome: ScriptOutcome) -> Result<String, Box<RpcError>> {
-    let ScriptOutcome { end, output, n_calls, spent } = outcome;
+    let ScriptOutcome { end, output, n_calls, spent, is_kept } = outcome;
     let output = (!output.is_empty()).then(|| json!(output));
     let value = match end {
         ScriptEnd::Returned(value) => value,
         end => {
-            let mut error = error_of(end, ErrorReader::Operator);
+            let mut error = error_of(end, is_kept, ErrorReader::Operator);
             let tool = error.tool_id.take().map(|tool| json!(tool));
             for (name, value) in [("tool", tool), ("output", output)] {
                 if let Some(value) = value {
@@ -84,7 +86,7 @@ pub(super) fn operator_answer(outcome: ScriptOutcome) -> Result<String, Box<RpcE
 
 /// Returns the answer of `tool` as the result of a tool, JSON text.
 pub(super) fn script_answer(tool: MetaTool, outcome: ScriptOutcome) -> String {
-    let ScriptOutcome { end, mut output, spent, .. } = outcome;
+    let ScriptOutcome { end, mut output, spent, is_kept, .. } = outcome;
     let mut members = ObjectMembers::default();
     let error = match end {
         ScriptEnd::Suspended(question) => return question,
@@ -98,7 +100,7 @@ pub(super) fn script_answer(tool: MetaTool, outcome: ScriptOutcome) -> String {
             if shown.len() < output.len() {
                 output = format!("{shown}\n[… {} bytes left out …]", output.len() - shown.len());
             }
-            Some(error_of(end, ErrorReader::Model).during(tool.name()))
+            Some(error_of(end, is_kept, ErrorReader::Model).during(tool.name()))
         }
     };
     if let Some(error) = &error {
@@ -123,28 +125,42 @@ pub(super) fn script_answer(tool: MetaTool, outcome: ScriptOutcome) -> String {
     format!(r#"{{"content":[{blocks}],"structuredContent":{value},"isError":{is_error}}}"#)
 }
 
-/// Returns the error for a script that has not returned.
-fn error_of(end: ScriptEnd, reader: ErrorReader) -> ErrorObject {
+/// Returns the error for a script that has not returned. With `is_kept`, the same request can still
+/// go on with it.
+fn error_of(end: ScriptEnd, is_kept: bool, reader: ErrorReader) -> ErrorObject {
+    let again = match is_kept {
+        true => "Send the same request again later: the script goes on.",
+        false => "Run it again later.",
+    };
     match end {
         ScriptEnd::Failed(failure) => of_failure(*failure, reader),
         ScriptEnd::Limit(limit) => {
             let remedy = match limit.name() {
                 "output" => "Print and return less.",
                 "memory" => "Keep less at a time: process each result before the next call.",
+                "arguments" => "Await some calls before you make the next ones.",
                 "results" => "Ask tools for less at a time, or split the script.",
                 _ => "Do less in one script.",
             };
             limit_error(&limit.to_string(), limit.name(), limit.value(), remedy)
         }
-        ScriptEnd::Timeout(wall) => {
-            let (ms, name) = (wall.as_millis(), reader.timeout());
-            let message = format!("the script did not end within {ms} ms and was stopped");
-            let remedy = format!(
-                "Its calls were cancelled. Do less at a time, or allow more with `{name}`."
-            );
+        ScriptEnd::Timeout { wall, is_callers } => {
+            let name = if is_callers { reader.timeout() } else { "execute.timeout" };
+            let message =
+                format!("the script did not end within {} ms and was stopped", wall.as_millis());
+            let more =
+                if is_callers { format!(", or allow more with `{name}`") } else { String::new() };
+            let remedy = format!("Its calls were cancelled. Do less at a time{more}.");
             ErrorObject::new(ErrorCode::Timeout, message, &remedy)
                 .detail("limit", json!(name))
-                .detail("value", json!(u64::try_from(ms).unwrap_or(u64::MAX)))
+                .detail("value", json!(milliseconds(wall)))
+        }
+        ScriptEnd::Unanswered(limit) => {
+            let message = format!("no person has answered within {} s", limit.as_secs());
+            let remedy = "Its calls were cancelled. Run it again when somebody can answer.";
+            ErrorObject::new(ErrorCode::Timeout, message, remedy)
+                .detail("limit", json!("answer"))
+                .detail("value", json!(milliseconds(limit)))
         }
         ScriptEnd::Diverged(operation) => {
             let message = format!(
@@ -153,11 +169,11 @@ fn error_of(end: ScriptEnd, reader: ErrorReader) -> ErrorObject {
             ErrorObject::new(ErrorCode::ScriptDiverged, message, "Run it again from the start.")
         }
         ScriptEnd::NoMemory(exhausted) => {
-            ErrorObject::new(ErrorCode::LimitExceeded, exhausted.to_string(), "Run it again later.")
+            ErrorObject::new(ErrorCode::LimitExceeded, exhausted.to_string(), again)
         }
         ScriptEnd::NotStarted(reason) => {
             let message = format!("the script did not start: {reason}");
-            ErrorObject::new(ErrorCode::SandboxFailed, message, "Run it again later.")
+            ErrorObject::new(ErrorCode::SandboxFailed, message, again)
         }
         ScriptEnd::Broken(reason) => {
             let message = format!("the sandbox of the script failed: {reason}");
@@ -168,6 +184,10 @@ fn error_of(end: ScriptEnd, reader: ErrorReader) -> ErrorObject {
             ErrorObject::new(ErrorCode::Internal, "the script has ended", "")
         }
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the error for a limit that a script has reached.
@@ -184,9 +204,6 @@ fn of_failure(failure: ScriptFailure, reader: ErrorReader) -> ErrorObject {
         FailureKind::Syntax => "the code cannot be read: ",
         FailureKind::Stuck => "the script never ends: ",
         FailureKind::Value => "the returned value is no plain data: ",
-        FailureKind::Exception if message.contains("not a function") => {
-            "A tool may return an object: print it, or read its type with `detail: \"types\"`."
-        }
         FailureKind::Exception | FailureKind::Memory | FailureKind::Output => "",
     };
     let text = format!("{what}{message}{place_text}");
@@ -226,7 +243,7 @@ fn hint(kind: FailureKind, message: &str) -> &'static str {
     };
     match kind {
         FailureKind::Syntax => {
-            "The code is the body of an async function: no import and no export."
+            "The code is the body of an async function: no import and no export. If it has types, the error may be further down: types are only removed from code without another error."
         }
         FailureKind::Value => {
             "Return JSON values: objects, arrays, texts, numbers, true, false, null."
@@ -239,6 +256,9 @@ fn hint(kind: FailureKind, message: &str) -> &'static str {
             if missing(&["fetch", "require", "process", "Buffer", "XMLHttpRequest"]) =>
         {
             "A script has no network, files or modules: call a tool of a server."
+        }
+        FailureKind::Exception if message == "TypeError: not a function" => {
+            "Print the value before the call: a tool may return an object where a text is expected."
         }
         FailureKind::Exception | FailureKind::Memory | FailureKind::Output => "",
     }

@@ -265,6 +265,103 @@ async fn a_legacy_client_answers_the_question_of_a_call_in_a_script() {
     }
 }
 
+#[tokio::test]
+async fn scripts_that_wait_for_a_person_take_no_place_and_no_process() {
+    let fakes = Fakes::new();
+    let config = fakes.server("one", &[]) + &fakes.server("new", &["--era", "modern"]);
+    let daemon = Daemon::with(config).ready();
+    let client = daemon.client("/meta").initialized_with(json!({ "elicitation": {} })).await;
+    let meta = MetaClient::at(client.clone()).await;
+    let mut waiting = Vec::new();
+    for n in 0..9 {
+        let script = format!(
+            "await servers.one.count({{ key: '{n}' }});
+             const asked =
+                 await servers.new.ask({{ method: 'elicitation/create', params: {{ message: '{n}' }} }});
+             return asked.result.content.name"
+        );
+        let mut stream = meta.stream("mcp_execute", code(&script), &json!("t")).await;
+        let question = loop {
+            let message = stream.message().await;
+            if message["method"] == "elicitation/create" {
+                break message;
+            }
+        };
+        waiting.push((stream, question));
+    }
+    until(async || n_sandboxes(&daemon) == 0).await;
+    let other = self::meta(&daemon).await;
+    assert_eq!(value(&other, "return 1").await, 1, "another client is not in their way");
+
+    for (mut stream, question) in waiting {
+        client.respond(&question["id"], accept("", &json!({}))).await;
+        let (_, answer) = meta.last("mcp_execute", &mut stream).await;
+        assert_eq!(answer["result"]["structuredContent"]["value"], "me", "{answer}");
+    }
+    let seen = daemon.client("/servers/one").call("seen", json!({})).await;
+    let executions = seen["executions"].as_object().expect("counts");
+    assert_eq!(executions.len(), 9, "{executions:?}");
+    assert!(executions.values().all(|n| *n == 1), "{executions:?}");
+}
+
+#[tokio::test]
+async fn the_time_of_a_person_does_not_count_if_two_calls_ask_over_one_pipe() {
+    let fakes = Fakes::new();
+    let config = fakes.server("old", &[]) + "sharing = \"session\"\n";
+    let daemon = Daemon::with(config).ready();
+    let client = daemon.client("/meta").initialized_with(json!({ "elicitation": {} })).await;
+    let meta = MetaClient::at(client.clone()).await;
+    let script = "const ask = () =>
+            servers.old.ask({ method: 'elicitation/create', params: { message: 'Who?' } });
+        return (await Promise.all([ask(), ask()])).map(asked => asked.result.content.name)";
+    let mut arguments = code(script);
+    arguments["timeout_ms"] = json!(1000);
+    let mut stream = meta.stream("mcp_execute", arguments, &json!("t")).await;
+    let mut questions = Vec::new();
+    while questions.len() < 2 {
+        let message = stream.message().await;
+        if message["method"] == "elicitation/create" {
+            questions.push(message);
+        }
+    }
+    // No process: the clock stands still.
+    until(async || n_sandboxes(&daemon) == 0).await;
+    for question in questions {
+        client.respond(&question["id"], accept("", &json!({}))).await;
+    }
+    let (_, answer) = meta.last("mcp_execute", &mut stream).await;
+    let names = &answer["result"]["structuredContent"]["value"];
+    assert_eq!(names, &json!(["me", "me"]), "{answer}");
+}
+
+#[tokio::test]
+async fn answers_without_the_state_of_a_script_do_not_run_it_again() {
+    let fakes = Fakes::new();
+    let config = fakes.server("one", &[]) + &fakes.server("new", &["--era", "modern"]);
+    let daemon = Daemon::with(config).ready();
+    let modern = Modern::new(daemon.client("/meta")).capabilities(json!({ "elicitation": {} }));
+    let ask = async |params| modern.request(json!(1), "tools/call", params).await.answer();
+    let asked = ask(asking("new")).await["result"].clone();
+    let answered = retry(&asking("new"), &asked, accept);
+    let state = asked["requestState"].as_str().expect("a state");
+    let states = [json!(&state[1..]), json!("foo"), json!(""), json!(5), json!(null)];
+    let wrong = states.into_iter().map(|state| {
+        let mut params = answered.clone();
+        params["requestState"] = state;
+        params
+    });
+    let mut without = answered.clone();
+    without.as_object_mut().expect("an object").remove("requestState");
+    for params in wrong.chain([without]) {
+        let refused = ask(params).await["result"].clone();
+        let error = &refused["structuredContent"]["error"];
+        assert_eq!(error["code"], "validation_input", "{refused}");
+    }
+    let again = ask(answered).await;
+    assert_eq!(again["result"]["structuredContent"]["value"], "me", "{again}");
+    check_executions(&daemon).await;
+}
+
 /// A script that counts, asks, and counts again.
 fn asking(server: &str) -> Value {
     let script = format!(
