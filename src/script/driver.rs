@@ -191,7 +191,7 @@ impl ScriptTask {
         let mut is_second = false;
         loop {
             let place = time::timeout(patience, self.context.places.admit(self.context.holder));
-            let Ok(Some(_place)) = place.await else {
+            let Ok(Some(place)) = place.await else {
                 let seconds = patience.as_secs();
                 return ScriptEnd::NotStarted(format!(
                     "{SCRIPTS_RUNNING_MAX} other scripts were running for the last {seconds} s"
@@ -220,7 +220,7 @@ impl ScriptTask {
                 }
             }
             // Neither a process nor a place waits for a person.
-            drop((sandbox, _place));
+            drop((sandbox, place));
             if let Some(end) = self.wait_for_client(&mut operations, &mut memory, events).await {
                 return end;
             }
