@@ -3,64 +3,14 @@
 
 use std::fs;
 
-use crate::harness::confined_process::{ConfinedProbe, DescribedAttempt, ProbeProcess, ProbeUser};
-
-/// The number of calls that are tried at least.
-const ATTEMPTS_MIN: usize = 100;
-
-/// The support of this kernel, which a confined process reports.
-#[derive(Clone, Copy)]
-struct KernelSupport {
-    landlock_version: u32,
-    refuses_executable_memory: bool,
-}
-
-impl KernelSupport {
-    fn of(process: &mut ProbeProcess) -> Self {
-        let line = process.line();
-        match line.split(' ').collect::<Vec<_>>()[..] {
-            ["confined", version, memory] => Self {
-                landlock_version: version.parse().expect("a number"),
-                refuses_executable_memory: memory == "1",
-            },
-            _ => panic!("{line}"),
-        }
-    }
-
-    /// Returns whether a layer besides the filter must refuse an attempt. Reports an attempt that
-    /// needs a newer kernel.
-    #[expect(clippy::print_stderr, reason = "a reader of the test's output learns of the gap")]
-    fn refuses(self, attempt: &DescribedAttempt) -> bool {
-        let is_refused = match attempt.layer.as_str() {
-            "filter" => return false,
-            "always" => true,
-            "executable-memory" => self.refuses_executable_memory,
-            layer => {
-                let version = layer.strip_prefix("landlock-").expect("a layer");
-                version.parse::<u32>().expect("a number") <= self.landlock_version
-            }
-        };
-        if !is_refused {
-            let DescribedAttempt { name, layer, .. } = attempt;
-            eprintln!("not checked: {name} needs a kernel with {layer}");
-        }
-        is_refused
-    }
-}
+use crate::harness::confined_process::{ConfinedProbe, DescribedAttempt, KernelSupport, ProbeUser};
 
 #[test]
 fn a_confined_process_is_killed_at_each_call_that_it_does_not_need() {
     for user in ProbeUser::all() {
         let probe = ConfinedProbe::new(user);
-        let attempts = probe.attempts();
-        assert!(attempts.len() >= ATTEMPTS_MIN, "{} attempts", attempts.len());
-        for DescribedAttempt { name, .. } in attempts {
-            let outcome = probe.attempt("confined", &name);
-            assert!(outcome.is_killed_by_filter(), "{user:?}: {name}: {outcome:?}");
-            let is_only_line = outcome.text.lines().count() == 1;
-            assert!(is_only_line && outcome.text.starts_with("confined "), "{name}: {outcome:?}");
-            assert!(probe.is_unchanged(), "{user:?}: {name} changed a file");
-        }
+        let wrong = probe.wrong_outcomes_under_all_layers();
+        assert!(wrong.is_empty(), "{user:?}: {wrong:#?}");
     }
 }
 
@@ -68,20 +18,8 @@ fn a_confined_process_is_killed_at_each_call_that_it_does_not_need() {
 fn the_layers_below_the_filter_refuse_most_calls_on_their_own() {
     for user in ProbeUser::all() {
         let probe = ConfinedProbe::new(user);
-        let mut process = probe.start(&["serve"]);
-        let support = KernelSupport::of(&mut process);
-        let attempts = probe.attempts();
-        let n_attempts = attempts.len();
-        let refused: Vec<_> =
-            attempts.into_iter().filter(|attempt| support.refuses(attempt)).collect();
-        assert!(2 * refused.len() > n_attempts, "{} of {n_attempts}", refused.len());
-        for DescribedAttempt { name, .. } in refused {
-            let outcome = probe.attempt("unfiltered", &name);
-            let has_failed = outcome.text.lines().nth(1).is_some_and(|l| l.starts_with("failed "));
-            assert!(has_failed, "{user:?}: {name}: {outcome:?}");
-            assert!(probe.is_unchanged(), "{user:?}: {name} changed a file");
-        }
-        process.kill();
+        let wrong = probe.wrong_outcomes_without_filter();
+        assert!(wrong.is_empty(), "{user:?}: {wrong:#?}");
     }
 }
 

@@ -18,6 +18,9 @@ use tempfile::TempDir;
 /// An unprivileged user, which exists on every host.
 const OTHER_USER: u32 = 65534;
 
+/// The number of calls that are tried at least.
+const ATTEMPTS_MIN: usize = 100;
+
 /// The user that a process of a test has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeUser {
@@ -126,6 +129,40 @@ impl ConfinedProbe {
         self.start(&[mode, name, things.to_str().expect("UTF-8")]).finish()
     }
 
+    /// Makes each call in a process that is confined as a script is. Returns what goes wrong: a
+    /// process that is not killed, or a changed file.
+    pub(crate) fn wrong_outcomes_under_all_layers(&self) -> Vec<String> {
+        let attempts = self.attempts();
+        assert!(attempts.len() >= ATTEMPTS_MIN, "{} attempts", attempts.len());
+        let wrong = |DescribedAttempt { name, .. }: DescribedAttempt| {
+            let outcome = self.attempt("confined", &name);
+            let is_only_line = outcome.text.lines().count() == 1;
+            let is_confined = is_only_line && outcome.text.starts_with("confined ");
+            let is_right = outcome.is_killed_by_filter() && is_confined && self.is_unchanged();
+            (!is_right).then(|| format!("{name}: {outcome:?}"))
+        };
+        attempts.into_iter().filter_map(wrong).collect()
+    }
+
+    /// Makes each call that another layer than the filter must refuse, without the filter. Returns
+    /// what goes wrong: a call that does not fail, or a changed file.
+    pub(crate) fn wrong_outcomes_without_filter(&self) -> Vec<String> {
+        let mut process = self.start(&["serve"]);
+        let support = KernelSupport::of(&mut process);
+        process.kill();
+        let attempts = self.attempts();
+        let n_attempts = attempts.len();
+        let refused: Vec<_> =
+            attempts.into_iter().filter(|attempt| support.refuses(attempt)).collect();
+        assert!(2 * refused.len() > n_attempts, "{} of {n_attempts}", refused.len());
+        let wrong = |DescribedAttempt { name, .. }: DescribedAttempt| {
+            let outcome = self.attempt("unfiltered", &name);
+            let has_failed = outcome.text.lines().nth(1).is_some_and(|l| l.starts_with("failed "));
+            (!(has_failed && self.is_unchanged())).then(|| format!("{name}: {outcome:?}"))
+        };
+        refused.into_iter().filter_map(wrong).collect()
+    }
+
     /// Returns whether the file, the link and the directory are as they were.
     pub(crate) fn is_unchanged(&self) -> bool {
         described(&self.things()) == self.before
@@ -219,5 +256,46 @@ impl ProbeProcess {
             Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
         }
         String::from_utf8_lossy(&rest).into_owned()
+    }
+}
+
+/// The support of this kernel, which a confined process reports.
+#[derive(Clone, Copy)]
+pub(crate) struct KernelSupport {
+    landlock_version: u32,
+    refuses_executable_memory: bool,
+}
+
+impl KernelSupport {
+    /// Reads the report of a process that has confined itself.
+    pub(crate) fn of(process: &mut ProbeProcess) -> Self {
+        let line = process.line();
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            ["confined", version, memory] => Self {
+                landlock_version: version.parse().expect("a number"),
+                refuses_executable_memory: memory == "1",
+            },
+            _ => panic!("{line}"),
+        }
+    }
+
+    /// Returns whether a layer besides the filter must refuse an attempt. Reports an attempt that
+    /// needs a newer kernel.
+    #[expect(clippy::print_stderr, reason = "a reader of the test's output learns of the gap")]
+    fn refuses(self, attempt: &DescribedAttempt) -> bool {
+        let is_refused = match attempt.layer.as_str() {
+            "filter" => return false,
+            "always" => true,
+            "executable-memory" => self.refuses_executable_memory,
+            layer => {
+                let version = layer.strip_prefix("landlock-").expect("a layer");
+                version.parse::<u32>().expect("a number") <= self.landlock_version
+            }
+        };
+        if !is_refused {
+            let DescribedAttempt { name, layer, .. } = attempt;
+            eprintln!("not checked: {name} needs a kernel with {layer}");
+        }
+        is_refused
     }
 }

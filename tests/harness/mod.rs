@@ -11,6 +11,7 @@ pub(crate) mod client;
 pub(crate) mod confined_process;
 pub(crate) mod daemon;
 pub(crate) mod era_client;
+pub(crate) mod escape_program;
 pub(crate) mod fake;
 pub(crate) mod fake_stdio;
 pub(crate) mod load;

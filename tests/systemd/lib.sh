@@ -88,9 +88,11 @@ journal() { # MATCH...
 # Prints a cursor for journal --after-cursor.
 end_of_journal() { journalctl --lines 0 --show-cursor | sed -n 's/^-- cursor: //p'; }
 
-# post METHOD [PARAMS]: sends one request, in the session $session unless that is empty.
-# Prints the JSON-RPC answer, which may arrive as JSON or as a stream of events.
+# post METHOD [PARAMS]: sends one request to the path $view, in the session $session
+# unless that is empty. Prints the JSON-RPC answer, which may arrive as JSON or as a
+# stream of events.
 session=
+view=/
 endpoint=http://127.0.0.1:12011
 post() {
   local body
@@ -99,7 +101,7 @@ post() {
     --header 'Content-Type: application/json' \
     --header 'Accept: application/json, text/event-stream' \
     ${session:+--header "Mcp-Session-Id: $session"} \
-    --data "$body" "$endpoint/" | sed -n 's/^data: *//; /^{.*"id"/p'
+    --data "$body" "$endpoint$view" | sed -n 's/^data: *//; /^{.*"id"/p'
 }
 
 initialize='{
@@ -122,7 +124,7 @@ new_session() {
     --header 'Content-Type: application/json' \
     --header 'Accept: application/json, text/event-stream' \
     --data "$(jq -cn --argjson params "$initialize" '{ jsonrpc: "2.0", id: 1, method: "initialize", $params }')" \
-    "$endpoint/" | tr -d '\r' | sed -n 's/^mcp-session-id: //Ip'
+    "$endpoint$view" | tr -d '\r' | sed -n 's/^mcp-session-id: //Ip'
 }
 
 readiness() { curl --silent --show-error --max-time 20 --output /dev/null --write-out '%{http_code}' "$endpoint/readyz"; }
@@ -137,4 +139,12 @@ call() {
   local params
   params=$(jq -cn --arg name "$1" --argjson arguments "${2:-"{}"}" '{ $name, $arguments }')
   post tools/call "$params" | jq -r '.result.content[0].text // .'
+}
+
+# execute CODE: runs a script through the port, and prints its value as JSON, or the answer.
+execute() {
+  local view=/meta session
+  session=$(new_session)
+  post tools/call "$(jq -cn --arg code "$1" '{ name: "mcp_execute", arguments: { $code } }')" |
+    jq -c '.result.structuredContent.value // .'
 }
