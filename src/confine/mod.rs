@@ -19,7 +19,8 @@
 //!
 //! The last layer alone would suffice; the others remain if one of the 16 allowed calls is misused or
 //! the filter has a gap. None needs a namespace, a capability or root, and all work inside the
-//! sandbox of the service's unit. A control group is the caller's business.
+//! sandbox of the service's unit. A control group is the caller's business:
+//! `src/script/sandbox_cgroup.rs`.
 //!
 //! Consequences for the confined code:
 //!

@@ -7,8 +7,15 @@ use crate::{
     error_report::chain,
 };
 
-/// The report of a service: the reason why it cannot isolate scripts, if it cannot.
-pub(super) type ServiceIsolation = Result<(), String>;
+/// The report of a service: its layers, or the reason why it cannot isolate scripts.
+pub(super) type ServiceIsolation = Result<ServiceLayers, String>;
+
+/// The layers of isolation that depend on the service.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ServiceLayers {
+    /// Each script has a control group.
+    pub(super) has_cgroups: bool,
+}
 
 const RESTART: &str = "Change this, then run `systemctl restart metamcp`.";
 
@@ -28,13 +35,13 @@ pub(super) fn examine(
 
 fn judged(here: Result<IsolationSupport, String>, service: Option<&ServiceIsolation>) -> Finding {
     match (here, service) {
-        (Ok(IsolationSupport { landlock_version }), None | Some(Ok(()))) => {
-            let subject = if service.is_some() { "the service" } else { "this host" };
-            Finding::ok(Scripts, format!("{subject} can isolate scripts")).because(format!(
-                "By Landlock, version {landlock_version}, and a system call filter."
-            ))
+        (Ok(support), None) => {
+            let means = layers(support, ServiceLayers::default());
+            Finding::ok(Scripts, "this host can isolate scripts").because(means)
         }
-        (Err(here), Some(Ok(()))) => Finding::ok(Scripts, "the service can isolate scripts")
+        (Ok(support), Some(Ok(service))) => Finding::ok(Scripts, "the service can isolate scripts")
+            .because(layers(support, *service)),
+        (Err(here), Some(Ok(_))) => Finding::ok(Scripts, "the service can isolate scripts")
             .because(format!("This shell cannot: {here}")),
         (Ok(_), Some(Err(there))) => {
             let what = "the service cannot isolate scripts, although this shell can";
@@ -51,6 +58,16 @@ fn judged(here: Result<IsolationSupport, String>, service: Option<&ServiceIsolat
     }
 }
 
+/// Returns the layers of isolation, in words.
+fn layers(support: IsolationSupport, service: ServiceLayers) -> String {
+    let IsolationSupport { landlock_version } = support;
+    let others = match service.has_cgroups {
+        true => ", limits on resources, and a control group for each script",
+        false => " and limits on resources",
+    };
+    format!("By Landlock {landlock_version}, a system call filter{others}.")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,20 +76,26 @@ mod tests {
     #[test]
     fn the_isolation_of_the_service_counts_and_a_different_one_of_the_shell_is_reported() {
         let here = || Ok(IsolationSupport { landlock_version: 6 });
-        let refused = || Err::<(), _>("the call is refused: allow it".to_owned());
+        let refused = || Err::<ServiceLayers, _>("the call is refused: allow it".to_owned());
         let seen = |here, service: Option<ServiceIsolation>| {
             let finding = judged(here, service.as_ref());
             (finding.level, finding.what, finding.why.unwrap_or_default())
         };
         let (level, what, why) = seen(here(), None);
         assert_eq!((level, what.as_str()), (FindingSeverity::Ok, "this host can isolate scripts"));
-        assert!(why.contains("version 6"), "{why}");
+        assert_eq!(why, "By Landlock 6, a system call filter and limits on resources.");
+        let (_, what, why) = seen(here(), Some(Ok(ServiceLayers { has_cgroups: true })));
+        assert_eq!(what, "the service can isolate scripts");
+        assert!(
+            why.ends_with(", limits on resources, and a control group for each script."),
+            "{why}"
+        );
         let (level, what, why) = seen(here(), Some(refused()));
         assert_eq!(level, FindingSeverity::Warning);
         assert!(what.contains("although this shell can"), "{what}");
         assert_eq!(why, "the call is refused: allow it");
         let lack = || "the kernel has no Landlock".to_owned();
-        let (level, _, why) = seen(Err(lack()), Some(Ok(())));
+        let (level, _, why) = seen(Err(lack()), Some(Ok(ServiceLayers::default())));
         assert_eq!(level, FindingSeverity::Ok);
         assert_eq!(why, "This shell cannot: the kernel has no Landlock");
         let (level, _, why) = seen(Err(lack()), Some(refused()));

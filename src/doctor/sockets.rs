@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{
     finding::{Finding, FindingArea::Sockets, FindingSeverity},
-    script_isolation::ServiceIsolation,
+    script_isolation::{ServiceIsolation, ServiceLayers},
     service_login::ServiceLogin,
 };
 use crate::{
@@ -126,7 +126,8 @@ async fn ask(path: &Path) -> Result<ServiceReport, String> {
     let version = status["version"].as_str().map(str::to_owned);
     let isolation = status["scripts"].is_object().then(|| {
         let reason = status["scripts"]["isolationError"].as_str();
-        reason.map_or(Ok(()), |reason| Err(reason.to_owned()))
+        let layers = ServiceLayers { has_cgroups: status["scripts"]["cgroups"] == true };
+        reason.map_or(Ok(layers), |reason| Err(reason.to_owned()))
     });
     let begin = Instant::now();
     let states = socket_client::ask(path, "auth/status", None).await.unwrap_or_default();

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{
-    limits::{ScriptEnd, ScriptLimits},
+    limits::{ScriptEnd, ScriptLimit, ScriptLimits},
     operation::{OperationAttempt, OperationEnd, OperationNote, OperationRunner, ScriptEvent},
     progress_reporter::ProgressReporter,
     record::{RecordEntry, RecordHead, ScriptRecord},
@@ -189,6 +189,7 @@ impl ScriptTask {
         let mut memory = MemoryReservation::of(Some(self.context.holder.account));
         let mut patience = self.admission_timeout;
         let mut is_second = false;
+        let memory_bytes_max = self.state.limits().memory_bytes_max;
         loop {
             let place = time::timeout(patience, self.context.places.admit(self.context.holder));
             let Ok(Some(place)) = place.await else {
@@ -197,15 +198,19 @@ impl ScriptTask {
                     "{SCRIPTS_RUNNING_MAX} other scripts were running for the last {seconds} s"
                 ));
             };
-            let mut sandbox = match SandboxProcess::start(self.context.launcher).await {
-                Ok(sandbox) => sandbox,
-                Err(error) => return ScriptEnd::NotStarted(chain(&error)),
-            };
+            let mut sandbox =
+                match SandboxProcess::start(self.context.launcher, memory_bytes_max).await {
+                    Ok(sandbox) => sandbox,
+                    Err(error) => return ScriptEnd::NotStarted(chain(&error)),
+                };
             self.clock.replay();
             let round = self.run_round(&mut sandbox, &mut operations, &mut memory, events);
             match Box::pin(round).await {
                 Ok(RoundEnd::Ended(end)) => return end,
                 Ok(RoundEnd::Waits) => {}
+                Err(SandboxProcessError::OutOfMemory) => {
+                    return ScriptEnd::Limit(ScriptLimit::Memory(memory_bytes_max));
+                }
                 // The same script over its record does the same again, unless another party has
                 // ended the process: its operations go on meanwhile.
                 Err(SandboxProcessError::Ended(exit)) if !exit.is_violation() && !is_second => {

@@ -20,6 +20,7 @@ mod record;
 mod record_store;
 mod run_state;
 mod running_operations;
+mod sandbox_cgroup;
 mod sandbox_process;
 mod script_clock;
 mod script_exchange;

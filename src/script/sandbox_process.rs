@@ -23,6 +23,7 @@ use tokio::{
     task::coop,
 };
 
+use super::sandbox_cgroup::{DelegatedCgroup, SandboxCgroup};
 use crate::{
     compute_pool::read_in_place,
     sandbox::message::{FrameBuffer, FrameError, HostMessage, SandboxMessage, frame},
@@ -43,6 +44,8 @@ pub enum SandboxLauncher {
 /// The sandbox of one script. Dropping it kills it.
 pub(super) struct SandboxProcess {
     child: Option<Child>,
+    /// Its control group, where there is one. It is dropped, and so removed, after the child.
+    cgroup: Option<SandboxCgroup>,
     reader: OwnedReadHalf,
     received: FrameBuffer,
     writer: OwnedWriteHalf,
@@ -58,6 +61,9 @@ pub(super) enum SandboxProcessError {
     /// It has ended.
     #[error("its process {0}")]
     Ended(SandboxExit),
+    /// The kernel has ended it: it needed more memory than its control group has.
+    #[error("its process needed too much memory")]
+    OutOfMemory,
     /// It sent something else than a message.
     #[error("{0}")]
     Frame(#[from] FrameError),
@@ -95,13 +101,22 @@ impl fmt::Display for SandboxExit {
 }
 
 impl SandboxProcess {
-    /// Starts a sandbox. Cancel safe: one that has started is killed.
-    pub(super) async fn start(launcher: SandboxLauncher) -> Result<Self, SandboxProcessError> {
+    /// Starts a sandbox for an engine with this memory. Cancel safe: one that has started is killed.
+    pub(super) async fn start(
+        launcher: SandboxLauncher,
+        engine_bytes: usize,
+    ) -> Result<Self, SandboxProcessError> {
         let (ours, theirs) = StdUnixStream::pair().map_err(SandboxProcessError::Start)?;
         ours.set_nonblocking(true).map_err(SandboxProcessError::Start)?;
-        let child = match launcher {
-            SandboxLauncher::Confined => Some(spawn(theirs, "standard").await?),
-            SandboxLauncher::Unconfined => Some(spawn(theirs, "dev").await?),
+        let spawned = match launcher {
+            SandboxLauncher::Confined => {
+                let cgroups = DelegatedCgroup::of_service();
+                Some(
+                    spawn(theirs, "standard", cgroups.map(|cgroups| (cgroups, engine_bytes)))
+                        .await?,
+                )
+            }
+            SandboxLauncher::Unconfined => Some(spawn(theirs, "dev", None).await?),
             #[cfg(test)]
             SandboxLauncher::Thread => {
                 let wait = || loop {
@@ -116,7 +131,8 @@ impl SandboxProcess {
         let ours = UnixStream::from_std(ours).map_err(SandboxProcessError::Start)?;
         let (reader, writer) = ours.into_split();
         let (received, unsent) = (FrameBuffer::default(), VecDeque::new());
-        Ok(Self { child, reader, received, writer, unsent })
+        let (child, cgroup) = spawned.unzip();
+        Ok(Self { child, cgroup: cgroup.flatten(), reader, received, writer, unsent })
     }
 
     /// Queues a message. Returns its size in bytes.
@@ -173,6 +189,9 @@ impl SandboxProcess {
             Some(child) => child.wait().await.ok(),
             None => None,
         };
+        if self.cgroup.as_ref().is_some_and(SandboxCgroup::has_exhausted_memory) {
+            return SandboxProcessError::OutOfMemory;
+        }
         SandboxProcessError::Ended(SandboxExit(status))
     }
 }
@@ -196,19 +215,30 @@ async fn write_some(writer: &mut OwnedWriteHalf, unsent: &mut VecDeque<Bytes>) -
 struct SpawnRequest {
     stdin: OwnedFd,
     profile: &'static str,
+    cgroups: SandboxCgroups,
     runtime: Handle,
-    started: oneshot::Sender<io::Result<Child>>,
+    started: oneshot::Sender<io::Result<SpawnedSandbox>>,
 }
 
+/// The group for groups of sandboxes, with the memory of the next engine; where there is one.
+type SandboxCgroups = Option<(&'static DelegatedCgroup, usize)>;
+
+/// A process, and its control group if it has one.
+type SpawnedSandbox = (Child, Option<SandboxCgroup>);
+
 /// Starts the process of a sandbox, which talks over `pipe`.
-async fn spawn(pipe: StdUnixStream, profile: &'static str) -> Result<Child, SandboxProcessError> {
-    let (started, child) = oneshot::channel();
+async fn spawn(
+    pipe: StdUnixStream,
+    profile: &'static str,
+    cgroups: SandboxCgroups,
+) -> Result<SpawnedSandbox, SandboxProcessError> {
+    let (started, spawned) = oneshot::channel();
     let (stdin, runtime) = (OwnedFd::from(pipe), Handle::current());
-    let request = SpawnRequest { stdin, profile, runtime, started };
+    let request = SpawnRequest { stdin, profile, cgroups, runtime, started };
     let no_thread = || SandboxProcessError::Start(io::Error::other("no thread can be started"));
     let spawner = spawner().ok_or_else(no_thread)?;
     spawner.send(request).map_err(|_| no_thread())?;
-    child.await.map_err(|_| no_thread())?.map_err(SandboxProcessError::Start)
+    spawned.await.map_err(|_| no_thread())?.map_err(SandboxProcessError::Start)
 }
 
 /// Returns the channel to the thread that starts all sandboxes. The kernel kills a sandbox when the
@@ -219,14 +249,26 @@ fn spawner() -> Option<&'static mpsc::Sender<SpawnRequest>> {
     let start = || {
         let (requests, received) = mpsc::channel::<SpawnRequest>();
         let run = move || {
-            for SpawnRequest { stdin, profile, runtime, started } in received {
+            for SpawnRequest { stdin, profile, cgroups, runtime, started } in received {
                 let _context = runtime.enter();
-                let _gone = started.send(command(stdin, profile).spawn());
+                let spawned = command(stdin, profile).spawn();
+                let _gone = started.send(spawned.map(|child| isolated(child, cgroups)));
             }
         };
         thread::Builder::new().name("sandboxes".to_owned()).spawn(run).ok().map(|_| requests)
     };
     SPAWNER.get_or_init(start).as_ref()
+}
+
+/// Moves a process to a control group of its own, where there is one. The other layers hold without.
+fn isolated(child: Child, cgroups: SandboxCgroups) -> SpawnedSandbox {
+    let group = cgroups.zip(child.id()).and_then(|((cgroups, engine_bytes), process)| {
+        let report = |error: &io::Error| {
+            tracing::warn!(%error, "a script runs without a control group of its own: {error}");
+        };
+        cgroups.isolate(process, engine_bytes).inspect_err(report).ok()
+    });
+    (child, group)
 }
 
 #[expect(

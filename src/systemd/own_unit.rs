@@ -95,20 +95,33 @@ impl SystemdUnit {
     }
 }
 
+/// Returns the control group of this process, if systemd has started it as the main process of a
+/// unit.
+pub fn group_of_main_process() -> Option<String> {
+    let is_main = |pid: &str| pid.parse() == Ok(std::process::id());
+    let is_unit = std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|pid| is_main(&pid));
+    is_unit.then(|| group_of("self")).flatten()
+}
+
 /// Returns whether a process is in the control group of the unit whose main process is this one.
 /// Processes that systemd runs there for the unit, such as `ExecReload=`, do not count.
 pub fn shares_our_group(pid: i32) -> bool {
-    let is_main = |pid: &str| pid.parse() == Ok(std::process::id());
-    if !std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|pid| is_main(&pid)) {
-        return false;
-    }
-    let group_of = |process: &str| {
-        let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
-        // Source: cgroups(7): the entry of version 2 has the number 0 and no controllers.
-        groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
-    };
-    let (ours, its) = (group_of("self"), group_of(&pid.to_string()));
-    ours.zip(its).is_some_and(|(ours, its)| is_within(&its, &ours))
+    let (ours, its) = (group_of_main_process(), group_of(&pid.to_string()));
+    ours.zip(its).is_some_and(|(ours, its)| is_within(&its, unit_group(&ours)))
+}
+
+fn group_of(process: &str) -> Option<String> {
+    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    // Source: cgroups(7): the entry of version 2 has the number 0 and no controllers.
+    groups.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+}
+
+/// Returns the group of the innermost unit. A process may be in a group within it that the unit
+/// delegates, and its children may leave that for another one there.
+fn unit_group(group: &str) -> &str {
+    let is_unit = group.ends_with(".service");
+    let within = group.rfind(".service/").filter(|_| !is_unit);
+    within.map_or(group, |at| &group[..at + ".service".len()])
 }
 
 fn is_within(group: &str, unit: &str) -> bool {
@@ -135,6 +148,19 @@ mod tests {
             assert_eq!(is_within(&group, unit), expected, "{group}");
         }
         assert!(!is_within("/anything", "/"), "a container may have no units");
+    }
+
+    #[test]
+    fn a_group_that_a_unit_delegates_belongs_to_the_unit() {
+        let unit = "/user.slice/user@1.service/app.slice/metamcp.service";
+        for (group, expected) in [
+            (unit.to_owned(), unit),
+            (format!("{unit}/service"), unit),
+            (format!("{unit}/sandbox-1-0"), unit),
+            ("/container".to_owned(), "/container"),
+        ] {
+            assert_eq!(unit_group(&group), expected, "{group}");
+        }
     }
 
     #[test]

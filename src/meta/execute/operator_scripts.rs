@@ -82,6 +82,9 @@ impl OperatorScripts {
         if let Some(reason) = self.services.scripts.isolation_error() {
             object["isolationError"] = json!(reason);
         }
+        if self.services.scripts.has_cgroups() {
+            object["cgroups"] = json!(true);
+        }
         object
     }
 
