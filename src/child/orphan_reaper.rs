@@ -19,7 +19,7 @@ static AWAITED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// A process that `reap` leaves alone while this value exists.
 #[derive(Debug)]
-pub(super) struct AwaitedChild(i32);
+pub struct AwaitedChild(i32);
 
 impl Drop for AwaitedChild {
     fn drop(&mut self) {
@@ -35,7 +35,11 @@ pub fn adopt() {
 }
 
 /// Starts a process by `spawn`; its caller waits for it.
-pub(super) fn spawn_awaited(
+///
+/// # Errors
+///
+/// [`io::Error`] if it does not start.
+pub fn spawn_awaited(
     spawn: impl FnOnce() -> io::Result<Child>,
 ) -> io::Result<(Child, Pid, AwaitedChild)> {
     // Under the lock, so that a process that ends at once is not taken for an orphan.

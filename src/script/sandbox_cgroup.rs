@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::fs::getxattr;
+use rustix::{fs::getxattr, process::Pid};
 
 use crate::systemd::own_unit;
 
@@ -106,7 +106,7 @@ impl DelegatedCgroup {
 
     /// Moves a process that waits for its script to a group of its own, with memory for an engine
     /// of `engine_bytes`. Takes milliseconds.
-    pub(super) fn isolate(&self, process: u32, engine_bytes: usize) -> io::Result<SandboxCgroup> {
+    pub(super) fn isolate(&self, process: Pid, engine_bytes: usize) -> io::Result<SandboxCgroup> {
         let number = self.n_created.fetch_add(1, Ordering::Relaxed);
         let path = self.path.join(format!("{SANDBOX_PREFIX}{}-{number}", std::process::id()));
         fs::create_dir(&path)?;

@@ -11,6 +11,7 @@ use std::{
 };
 
 use bytes::{Buf as _, Bytes};
+use rustix::process::Pid;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{
@@ -25,6 +26,7 @@ use tokio::{
 
 use super::sandbox_cgroup::{DelegatedCgroup, SandboxCgroup};
 use crate::{
+    child::orphan_reaper::{self, AwaitedChild},
     compute_pool::read_in_place,
     sandbox::message::{FrameBuffer, FrameError, HostMessage, SandboxMessage, frame},
 };
@@ -43,9 +45,7 @@ pub enum SandboxLauncher {
 
 /// The sandbox of one script. Dropping it kills it.
 pub(super) struct SandboxProcess {
-    child: Option<Child>,
-    /// Its control group, where there is one. It is dropped, and so removed, after the child.
-    cgroup: Option<SandboxCgroup>,
+    process: Option<SpawnedSandbox>,
     reader: OwnedReadHalf,
     received: FrameBuffer,
     writer: OwnedWriteHalf,
@@ -108,13 +108,10 @@ impl SandboxProcess {
     ) -> Result<Self, SandboxProcessError> {
         let (ours, theirs) = StdUnixStream::pair().map_err(SandboxProcessError::Start)?;
         ours.set_nonblocking(true).map_err(SandboxProcessError::Start)?;
-        let spawned = match launcher {
+        let process = match launcher {
             SandboxLauncher::Confined => {
-                let cgroups = DelegatedCgroup::of_service();
-                Some(
-                    spawn(theirs, "standard", cgroups.map(|cgroups| (cgroups, engine_bytes)))
-                        .await?,
-                )
+                let cgroups = DelegatedCgroup::of_service().map(|cgroups| (cgroups, engine_bytes));
+                Some(spawn(theirs, "standard", cgroups).await?)
             }
             SandboxLauncher::Unconfined => Some(spawn(theirs, "dev", None).await?),
             #[cfg(test)]
@@ -131,8 +128,7 @@ impl SandboxProcess {
         let ours = UnixStream::from_std(ours).map_err(SandboxProcessError::Start)?;
         let (reader, writer) = ours.into_split();
         let (received, unsent) = (FrameBuffer::default(), VecDeque::new());
-        let (child, cgroup) = spawned.unzip();
-        Ok(Self { child, cgroup: cgroup.flatten(), reader, received, writer, unsent })
+        Ok(Self { process, reader, received, writer, unsent })
     }
 
     /// Queues a message. Returns its size in bytes.
@@ -185,11 +181,11 @@ impl SandboxProcess {
 
     /// Returns the exit of a process that has closed its pipe.
     async fn ended(&mut self) -> SandboxProcessError {
-        let status = match &mut self.child {
-            Some(child) => child.wait().await.ok(),
-            None => None,
+        let Some(SpawnedSandbox { child, cgroup, .. }) = &mut self.process else {
+            return SandboxProcessError::Ended(SandboxExit(None));
         };
-        if self.cgroup.as_ref().is_some_and(SandboxCgroup::has_exhausted_memory) {
+        let status = child.wait().await.ok();
+        if cgroup.as_ref().is_some_and(SandboxCgroup::has_exhausted_memory) {
             return SandboxProcessError::OutOfMemory;
         }
         SandboxProcessError::Ended(SandboxExit(status))
@@ -223,8 +219,14 @@ struct SpawnRequest {
 /// The group for groups of sandboxes, with the memory of the next engine; where there is one.
 type SandboxCgroups = Option<(&'static DelegatedCgroup, usize)>;
 
-/// A process, and its control group if it has one.
-type SpawnedSandbox = (Child, Option<SandboxCgroup>);
+/// The process of a sandbox. Dropping it kills it.
+struct SpawnedSandbox {
+    child: Child,
+    /// Its control group, where there is one. It is removed once the process has ended.
+    cgroup: Option<SandboxCgroup>,
+    /// Keeps its exit for this value.
+    _awaited: AwaitedChild,
+}
 
 /// Starts the process of a sandbox, which talks over `pipe`.
 async fn spawn(
@@ -251,8 +253,12 @@ fn spawner() -> Option<&'static mpsc::Sender<SpawnRequest>> {
         let run = move || {
             for SpawnRequest { stdin, profile, cgroups, runtime, started } in received {
                 let _context = runtime.enter();
-                let spawned = command(stdin, profile).spawn();
-                let _gone = started.send(spawned.map(|child| isolated(child, cgroups)));
+                let spawned = orphan_reaper::spawn_awaited(|| command(stdin, profile).spawn());
+                let spawned = spawned.map(|(child, process, awaited)| {
+                    let cgroup = cgroup_of(process, cgroups);
+                    SpawnedSandbox { child, cgroup, _awaited: awaited }
+                });
+                let _gone = started.send(spawned);
             }
         };
         thread::Builder::new().name("sandboxes".to_owned()).spawn(run).ok().map(|_| requests)
@@ -261,14 +267,13 @@ fn spawner() -> Option<&'static mpsc::Sender<SpawnRequest>> {
 }
 
 /// Moves a process to a control group of its own, where there is one. The other layers hold without.
-fn isolated(child: Child, cgroups: SandboxCgroups) -> SpawnedSandbox {
-    let group = cgroups.zip(child.id()).and_then(|((cgroups, engine_bytes), process)| {
-        let report = |error: &io::Error| {
-            tracing::warn!(%error, "a script runs without a control group of its own: {error}");
-        };
-        cgroups.isolate(process, engine_bytes).inspect_err(report).ok()
-    });
-    (child, group)
+fn cgroup_of(process: Pid, cgroups: SandboxCgroups) -> Option<SandboxCgroup> {
+    let (cgroups, engine_bytes) = cgroups?;
+    let group = cgroups.isolate(process, engine_bytes);
+    let report = |error: &io::Error| {
+        tracing::warn!(%error, "a script runs without a control group of its own: {error}");
+    };
+    group.inspect_err(report).ok()
 }
 
 #[expect(
