@@ -6,7 +6,7 @@ use crate::{
     meta::RequestedScript,
     protocol::{ObjectMembers, RpcError},
     redact,
-    script::ScriptTask,
+    script::PreparedScript,
     task::TaskWork,
     view::operator::{self, ProgressLines},
 };
@@ -32,7 +32,7 @@ pub(super) async fn run_async(request: &ControlRequest<'_>) -> MethodResult {
 }
 
 /// Returns the script that a request describes, ready to run.
-fn script(request: &ControlRequest<'_>) -> Result<ScriptTask, Box<RpcError>> {
+fn script(request: &ControlRequest<'_>) -> Result<PreparedScript, Box<RpcError>> {
     let params = &request.params;
     let calls_max = params.optional::<usize>("maxToolCalls")?;
     if calls_max.is_some_and(|max| !(1..=defaults::EXECUTE_CALLS_MAX).contains(&max)) {

@@ -11,14 +11,16 @@ use tokio::{
 
 use super::{
     limits::{ScriptEnd, ScriptLimit, ScriptLimits},
-    operation::{OperationAttempt, OperationEnd, OperationNote, OperationRunner, ScriptEvent},
+    operation_runner::{
+        OperationAttempt, OperationEnd, OperationNote, OperationRunner, ScriptEvent,
+    },
     progress_reporter::ProgressReporter,
     record::{RecordEntry, RecordHead, ScriptRecord},
     record_store::{RecordFile, ResumeError, ScriptRecords},
-    run_state::{ScriptAction, ScriptState},
     running_operations::{OperationStep, RunningOperations},
     sandbox_process::{SandboxLauncher, SandboxProcess, SandboxProcessError},
     script_clock::ScriptClock,
+    script_state::{ScriptAction, ScriptState},
 };
 use crate::{
     capacity_holder::Holder,
@@ -42,7 +44,7 @@ const ADMISSION_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) const EVENTS_MAX: usize = 16;
 
 /// A script that is ready to run.
-pub struct ScriptTask {
+pub struct PreparedScript {
     state: ScriptState,
     context: ScriptContext,
     /// The file of its record, if it has one.
@@ -98,7 +100,7 @@ pub struct ScriptContext {
     pub holder: Holder,
 }
 
-impl ScriptTask {
+impl PreparedScript {
     /// Returns a new script, which sees `args` if there are any. `request` is the digest of the
     /// client's request.
     pub fn new(

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{
     limits::{ScriptEnd, ScriptLimits},
     record::RecordHead,
-    run_state::{ScriptAction, ScriptState},
+    script_state::{ScriptAction, ScriptState},
 };
 use crate::sandbox::message::{
     FrameBuffer, HostMessage, OperationOutcome, SandboxMessage, ScriptStart,

@@ -13,12 +13,11 @@
 mod driver;
 mod limits;
 mod message_check;
-mod operation;
+mod operation_runner;
 mod operation_stage;
 mod progress_reporter;
 mod record;
 mod record_store;
-mod run_state;
 mod running_operations;
 mod sandbox_cgroup;
 mod sandbox_process;
@@ -26,13 +25,14 @@ mod script_clock;
 mod script_exchange;
 mod script_questions;
 mod script_services;
+mod script_state;
 #[cfg(test)]
 mod tests;
 
-pub use driver::{ScriptContext, ScriptOutcome, ScriptTask};
+pub use driver::{PreparedScript, ScriptContext, ScriptOutcome};
 pub use limits::{ScriptEnd, ScriptLimit, ScriptLimits};
 pub use message_check::check_sandbox_bytes;
-pub use operation::{
+pub use operation_runner::{
     OperationAttempt, OperationEnd, OperationEvents, OperationRunner, ScriptEvent,
 };
 pub use record_store::{ResumeError, ScriptRecords};

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, de::IgnoredAny};
 
-use super::{operation::OperationAttempt, record::RecordedStage};
+use super::{operation_runner::OperationAttempt, record::RecordedStage};
 use crate::sandbox::message::{OperationOutcome, ScriptOperation, Settlement};
 
 /// An operation that a script has begun.

@@ -18,7 +18,7 @@ use tokio::{sync::Notify, task::spawn_blocking, time};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{record::RecordError, run_state::RECORD_BYTES_MAX};
+use super::{record::RecordError, script_state::RECORD_BYTES_MAX};
 use crate::files::{self, FileReadError};
 
 /// The prefix of the states that lead to a record.

@@ -8,7 +8,9 @@ use tokio::{sync::mpsc, task::yield_now, time};
 
 use super::{
     driver::EVENTS_MAX,
-    operation::{OperationAttempt, OperationEnd, OperationEvents, OperationNote, OperationRunner},
+    operation_runner::{
+        OperationAttempt, OperationEnd, OperationEvents, OperationNote, OperationRunner,
+    },
 };
 use crate::sandbox::message::{OperationOutcome, ScriptOperation};
 

@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(read(unit.join("service/cgroup.procs")), std::process::id().to_string());
         assert_eq!(read(unit.join("cgroup.subtree_control")), "+memory +pids");
 
-        let sandbox = cgroup.isolate(7, 1 << 20).unwrap();
+        let sandbox = cgroup.isolate(Pid::from_raw(7).expect("a number"), 1 << 20).unwrap();
         let path = sandbox.path.clone();
         for (file, expected) in [
             ("memory.max", "34603008"),

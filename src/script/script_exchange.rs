@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use super::{
-    driver::{EVENTS_MAX, ScriptOutcome, ScriptTask},
-    operation::ScriptEvent,
+    driver::{EVENTS_MAX, PreparedScript, ScriptOutcome},
+    operation_runner::ScriptEvent,
 };
 
 /// A request that a script answers, with the bytes of a message or another type.
@@ -31,7 +31,7 @@ pub enum ScriptStep<A = Bytes> {
 impl<A> ScriptExchange<A> {
     /// Returns the exchange of a script. `answer` makes the answer to the client's request.
     pub fn new<F>(
-        task: ScriptTask,
+        task: PreparedScript,
         answer: impl FnOnce(ScriptOutcome) -> F + Send + 'static,
     ) -> Self
     where

@@ -148,12 +148,17 @@ impl Rig {
         }
     }
 
-    fn task(&self, code: &str, limits: ScriptLimits) -> ScriptTask {
+    fn task(&self, code: &str, limits: ScriptLimits) -> PreparedScript {
         self.task_with(code, None, limits)
     }
 
-    fn task_with(&self, code: &str, args: Option<Vec<String>>, limits: ScriptLimits) -> ScriptTask {
-        ScriptTask::new(code.to_owned(), args, limits, REQUEST.to_owned(), self.context())
+    fn task_with(
+        &self,
+        code: &str,
+        args: Option<Vec<String>>,
+        limits: ScriptLimits,
+    ) -> PreparedScript {
+        PreparedScript::new(code.to_owned(), args, limits, REQUEST.to_owned(), self.context())
     }
 
     async fn run_within(&self, code: &str, limits: ScriptLimits) -> ScriptOutcome {
@@ -164,14 +169,18 @@ impl Rig {
         self.run_within(code, limits()).await
     }
 
-    async fn resume(&self, question: &str, responses: &Value) -> Result<ScriptTask, ResumeError> {
+    async fn resume(
+        &self,
+        question: &str,
+        responses: &Value,
+    ) -> Result<PreparedScript, ResumeError> {
         let question: Value = serde_json::from_str(question).expect("JSON");
         let state = question["requestState"].as_str().expect("a state");
-        ScriptTask::resume(state, REQUEST, &responses.to_string(), self.context()).await
+        PreparedScript::resume(state, REQUEST, &responses.to_string(), self.context()).await
     }
 }
 
-async fn finish(task: ScriptTask) -> ScriptOutcome {
+async fn finish(task: PreparedScript) -> ScriptOutcome {
     let (sender, mut events) = mpsc::channel(1);
     let drain = async { while events.recv().await.is_some() {} };
     tokio::join!(task.run(sender), drain).0
@@ -298,7 +307,7 @@ async fn all_events_of_a_script_precede_its_answer() {
     let rig = Rig::new();
     let context = ScriptContext { token: Some("7".to_owned()), ..rig.context() };
     let code = "await servers.a.count({}); for (let n = 2; n < 9; n++) progress(n); return 0";
-    let task = ScriptTask::new(code.to_owned(), None, limits(), REQUEST.to_owned(), context);
+    let task = PreparedScript::new(code.to_owned(), None, limits(), REQUEST.to_owned(), context);
     let mut exchange = ScriptExchange::new(task, async |outcome| outcome);
     let mut reported = Vec::new();
     let outcome = loop {
@@ -357,7 +366,7 @@ async fn a_question_to_a_caller_that_cannot_answer_fails_its_call() {
     let rig = Rig::new();
     let context = ScriptContext { can_suspend: false, ..rig.context() };
     let code = "try { await servers.a.ask({}) } catch (e) { return e.message }".to_owned();
-    let task = ScriptTask::new(code, None, limits(), REQUEST.to_owned(), context);
+    let task = PreparedScript::new(code, None, limits(), REQUEST.to_owned(), context);
     let value = returned(&finish(task).await);
     assert_eq!(value, "the tool asks for input, which the caller of this script cannot give");
 }
@@ -369,7 +378,7 @@ async fn only_the_same_request_goes_on_with_a_script_and_only_one_at_a_time() {
     let ScriptEnd::Suspended(question) = outcome.end else { panic!("{outcome:?}") };
     let state: Value = serde_json::from_str(&question).expect("JSON");
     let state = state["requestState"].as_str().expect("a state");
-    let other = ScriptTask::resume(state, "another", "{}", rig.context()).await;
+    let other = PreparedScript::resume(state, "another", "{}", rig.context()).await;
     assert!(matches!(other, Err(ResumeError::OtherRequest)));
     let first = rig.resume(&question, &json!({})).await.expect("a script");
     let second = rig.resume(&question, &json!({})).await;
@@ -443,7 +452,8 @@ async fn a_call_that_was_in_flight_when_its_process_ended_is_of_unknown_outcome(
     drop(run);
 
     let rig = Rig { records: records(), ..rig };
-    let resumed = ScriptTask::resume(&state, REQUEST, "{}", rig.context()).await.expect("a script");
+    let resumed =
+        PreparedScript::resume(&state, REQUEST, "{}", rig.context()).await.expect("a script");
     assert_eq!(returned(&finish(resumed).await), json!([{}, "outcome unknown"]));
     assert_eq!(rig.runner.n_runs("count"), 1);
 }
@@ -460,7 +470,8 @@ async fn a_script_that_diverges_from_its_record_is_ended() {
     let changed = rig.records.create(text.into_bytes()).await.expect("room");
     let state = changed.state();
     drop((file, changed));
-    let task = ScriptTask::resume(&state, REQUEST, "{}", rig.context()).await.expect("a script");
+    let task =
+        PreparedScript::resume(&state, REQUEST, "{}", rig.context()).await.expect("a script");
     let outcome = finish(task).await;
     assert!(matches!(outcome.end, ScriptEnd::Diverged(1)), "{outcome:?}");
 }

@@ -8,7 +8,7 @@ use crate::{
     config::defaults,
     meta::operator_exchange,
     protocol::RpcError,
-    script::{ScriptStep, ScriptTask},
+    script::{PreparedScript, ScriptStep},
     view::operator,
 };
 
@@ -18,7 +18,7 @@ impl TaskDriver {
     pub(super) async fn run_script(
         &self,
         id: &str,
-        mut script: ScriptTask,
+        mut script: PreparedScript,
         mut commands: mpsc::Receiver<TaskCommand>,
     ) {
         script.set_admission_timeout(defaults::TASK_TIMEOUT);

@@ -8,7 +8,7 @@ use crate::{
     config::defaults,
     pool::ServerSlot,
     protocol::{Message, list_page::ListItem},
-    script::ScriptTask,
+    script::PreparedScript,
 };
 
 /// The work of a task to start.
@@ -16,7 +16,7 @@ pub enum TaskWork {
     /// A call of a tool.
     Call(Box<CallWork>),
     /// A script, with its name for operators.
-    Script(Box<ScriptTask>, Option<String>),
+    Script(Box<PreparedScript>, Option<String>),
 }
 
 /// A call to start.

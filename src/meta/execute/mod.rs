@@ -21,7 +21,7 @@ use crate::{
     era,
     forward::RequestOutcome,
     protocol::{Message, jsonrpc::MessagePart},
-    script::{ResumeError, ScriptContext, ScriptEnd, ScriptExchange, ScriptTask},
+    script::{PreparedScript, ResumeError, ScriptContext, ScriptEnd, ScriptExchange},
     tool::{ErrorCode, ErrorObject, ToolId},
 };
 
@@ -56,7 +56,7 @@ pub(super) async fn execute(
         Some(_) => {
             let state = request.string(MessagePart::RequestState).unwrap_or_default();
             let responses = responses.unwrap_or("{}");
-            let resumed = ScriptTask::resume(&state, &digest, responses, context).await;
+            let resumed = PreparedScript::resume(&state, &digest, responses, context).await;
             resumed.map_err(|error| not_resumed(&error))?
         }
         None if responses.is_some() => return Err(not_resumed(&ResumeError::NoState).into()),

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     capacity_holder::Holder,
     protocol::{Message, RpcError, payloads::method},
-    script::{ScriptContext, ScriptExchange, ScriptTask},
+    script::{PreparedScript, ScriptContext, ScriptExchange},
     session::{ServerScope, Session},
     tool::{ErrorCode, ErrorObject},
 };
@@ -47,7 +47,7 @@ impl OperatorScripts {
         script: RequestedScript,
         meta: Option<&str>,
         holder: Holder,
-    ) -> Result<ScriptTask, Box<ErrorObject>> {
+    ) -> Result<PreparedScript, Box<ErrorObject>> {
         let config = self.services.forwarder.config();
         let context = self.context(meta, holder)?;
         script.check(&config.execute)?;
@@ -64,9 +64,9 @@ impl OperatorScripts {
         &self,
         state: &str,
         holder: Holder,
-    ) -> Result<ScriptTask, Box<ErrorObject>> {
+    ) -> Result<PreparedScript, Box<ErrorObject>> {
         let context = self.context(None, holder)?;
-        let resumed = ScriptTask::resume(state, OPERATOR, "{}", context).await;
+        let resumed = PreparedScript::resume(state, OPERATOR, "{}", context).await;
         resumed.map_err(|error| {
             Box::new(ErrorObject::new(ErrorCode::OutcomeUnknown, error.to_string(), ""))
         })
@@ -122,6 +122,6 @@ impl OperatorScripts {
 }
 
 /// Returns the exchange that runs a script of an operator to its result, JSON text, or to its error.
-pub fn operator_exchange(task: ScriptTask) -> ScriptExchange<Result<String, Box<RpcError>>> {
+pub fn operator_exchange(task: PreparedScript) -> ScriptExchange<Result<String, Box<RpcError>>> {
     ScriptExchange::new(task, async |outcome| operator_answer(outcome))
 }

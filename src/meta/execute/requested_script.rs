@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::script_answer::limit_error;
 use crate::{
     config::ExecuteConfig,
-    script::{ScriptContext, ScriptLimits, ScriptTask},
+    script::{PreparedScript, ScriptContext, ScriptLimits},
     tool::ErrorObject,
 };
 
@@ -49,7 +49,7 @@ impl RequestedScript {
         config: &ExecuteConfig,
         request: String,
         context: ScriptContext,
-    ) -> ScriptTask {
+    ) -> PreparedScript {
         let limits = ScriptLimits {
             wall: self.timeout.map_or(config.timeout, |timeout| timeout.min(config.timeout)),
             wall_is_callers: self.timeout.is_some_and(|timeout| timeout < config.timeout),
@@ -59,6 +59,6 @@ impl RequestedScript {
             parallel_max: config.max_parallel,
             memory_bytes_max: config.memory_bytes_max,
         };
-        ScriptTask::new(self.code, self.args, limits, request, context)
+        PreparedScript::new(self.code, self.args, limits, request, context)
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use crate::{
     meta::operator_exchange,
     protocol::{Message, RpcError, payloads::method},
-    script::{ScriptEvent, ScriptStep, ScriptTask},
+    script::{PreparedScript, ScriptEvent, ScriptStep},
 };
 
 /// The way of progress notifications to the caller of a script.
@@ -26,7 +26,7 @@ pub struct ProgressLines<'a> {
 ///
 /// [`RpcError`] if the script does not return.
 pub async fn finish_script(
-    script: ScriptTask,
+    script: PreparedScript,
     progress: Option<ProgressLines<'_>>,
 ) -> Result<String, Box<RpcError>> {
     let mut exchange = operator_exchange(script);

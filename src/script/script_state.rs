@@ -19,7 +19,7 @@ use serde_json::{json, value::RawValue};
 
 use super::{
     limits::{OPERATIONS_MAX, PENDING_MAX, ScriptEnd, ScriptLimit, ScriptLimits},
-    operation::OperationAttempt,
+    operation_runner::OperationAttempt,
     operation_stage::{Operation, OperationStage, n_calls, size_of_operation, size_of_settlement},
     record::{RecordEntry, RecordHead, RecordedStage, ScriptRecord, digest, index_of},
     script_questions::{answers_of, input_requests},
