@@ -172,8 +172,9 @@ impl ScriptState {
             }),
             SandboxMessage::Idle(n_received) => self.on_idle(n_received),
             SandboxMessage::Returned(value) => {
+                let end = self.end_with(value);
                 self.note_cancelled();
-                Err(self.end_with(value))
+                Err(end)
             }
             SandboxMessage::Failed(failure) => {
                 self.note_cancelled();
@@ -205,7 +206,7 @@ impl ScriptState {
         Ok(Vec::new())
     }
 
-    /// Adds to the output how many calls the end of the script cancels, if any.
+    /// Adds to the output how many calls the end of the script cancels, if any, and if it fits.
     fn note_cancelled(&mut self) {
         let is_call = |operation: &&Operation| match &operation.stage {
             OperationStage::Queued(what, _) => !matches!(what, ScriptOperation::Sleep(_)),
@@ -216,7 +217,9 @@ impl ScriptState {
         let n_calls = self.operations.iter().filter(is_call).count();
         if n_calls > 0 {
             let text = format!("[{n_calls} calls were cancelled: the script did not await them]\n");
-            self.output.push_str(&text);
+            if self.output.len() + text.len() <= self.limits().output_bytes_max {
+                self.output.push_str(&text);
+            }
         }
     }
 
