@@ -9,7 +9,7 @@ use crate::{
     session::RunningRequest,
 };
 
-/// What decides about the messages that precede the answer to one request.
+/// The circumstances that decide about the messages in front of one answer.
 pub(super) struct SideMessages<'a> {
     pub(super) heartbeat: &'a mut ProgressHeartbeat,
     pub(super) context: &'a IngressContext,

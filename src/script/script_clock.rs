@@ -17,7 +17,7 @@ pub(super) struct ScriptClock {
     state: ClockState,
 }
 
-/// What the time is spent on, and since when.
+/// The use of the time, and its begin.
 #[derive(Clone, Copy, Debug)]
 enum ClockState {
     /// Nothing yet, or not any more.

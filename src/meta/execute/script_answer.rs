@@ -157,7 +157,7 @@ fn error_of(end: ScriptEnd, is_kept: bool, reader: ErrorReader) -> ErrorObject {
         }
         ScriptEnd::Unanswered(limit) => {
             let message = format!("no person has answered within {} s", limit.as_secs());
-            let remedy = "Its calls were cancelled. Run it again when somebody can answer.";
+            let remedy = "Its calls were cancelled. Run it again when a person can answer.";
             ErrorObject::new(ErrorCode::Timeout, message, remedy)
                 .detail("limit", json!("answer"))
                 .detail("value", json!(milliseconds(limit)))
