@@ -95,8 +95,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         let mut service = args.common.target.connect().await?;
         interruptible_request::send(&mut service, method, &params.to_string()).await
     })?;
-    let result = answer
-        .map_err(|refusal| failure(&name, &refusal, &refusal.data.context, args.common.json))?;
+    let result = answer.map_err(|refusal| failure(&name, &refusal, args.common.json))?;
     match (args.common.json, args.is_async) {
         (false, false) => print_result(&result),
         (_, _) => args.common.print(&result, |task| {
@@ -125,13 +124,10 @@ pub(super) fn print_result(result: &RawValue) -> Result<(), Failed> {
 }
 
 /// Prints the output and the error of the script `name`, and returns the failure with its details.
-/// `context` has the place in the script. With `is_json`, prints all of it as JSON instead.
-pub(super) fn failure(
-    name: &str,
-    refusal: &ServiceError,
-    context: &Value,
-    is_json: bool,
-) -> Failed {
+/// With `is_json`, prints all of it as JSON instead.
+pub(super) fn failure(name: &str, refusal: &ServiceError, is_json: bool) -> Failed {
+    // It has the place in the script.
+    let context = &refusal.data.context;
     let mut failed = service_target::refused(refusal);
     if context["limit"] == "code" {
         failed.code = USAGE;

@@ -1,5 +1,6 @@
 //! `metamcp tasks` and `metamcp task`: all background calls and scripts, and one of them.
 
+use serde::Deserialize as _;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
@@ -9,7 +10,10 @@ use super::{
     service_target::{self, OutputArgs},
     text_table::{CellColour, TableCell, TextTable},
 };
-use crate::{config::defaults, control::socket_client::ControlClientError};
+use crate::{
+    config::defaults,
+    control::socket_client::{ControlClientError, ServiceError, ServiceErrorData},
+};
 
 /// List the tasks: calls and scripts that continue without their callers
 ///
@@ -131,9 +135,10 @@ async fn result(
                 if is_waiting && refusal.data.code == "TASK_NOT_FINISHED" => {}
             Err(ControlClientError::Refused(refusal)) if refusal.data.context["script"] == true => {
                 // The task has failed with the error of the script.
-                let name = script_name(&refusal.data.context);
-                let context = &refusal.data.context["data"]["context"];
-                return Err(run::failure(&name, &refusal, context, common.json));
+                let ServiceError { message, data } = *refusal;
+                let name = script_name(&data.context);
+                let data = ServiceErrorData::deserialize(&data.context["data"]).unwrap_or_default();
+                return Err(run::failure(&name, &ServiceError { message, data }, common.json));
             }
             answer => return answer.map_err(service_target::failed),
         }

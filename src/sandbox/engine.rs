@@ -107,7 +107,8 @@ pub fn run_script<P: Read + Write + 'static>(
     let context = Context::full(&runtime)?;
     let end = context.with(|ctx| run(&ctx, &pipe, &memory, &start))?;
     if let (SandboxMessage::Returned(_), n @ 1..) = (&end, n_unseen.get()) {
-        let text = format!("[{n} failures were not seen: the script did not await them]\n");
+        let text =
+            format!("[failures that were not seen, because the script did not await them: {n}]\n");
         pipe.send(&SandboxMessage::Print(text))?;
     }
     match pipe.send(&end) {

@@ -216,7 +216,9 @@ impl ScriptState {
         };
         let n_calls = self.operations.iter().filter(is_call).count();
         if n_calls > 0 {
-            let text = format!("[{n_calls} calls were cancelled: the script did not await them]\n");
+            let text = format!(
+                "[calls that were cancelled, because the script did not await them: {n_calls}]\n"
+            );
             if self.output.len() + text.len() <= self.limits().output_bytes_max {
                 self.output.push_str(&text);
             }

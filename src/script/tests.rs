@@ -253,7 +253,10 @@ async fn a_script_reports_the_calls_that_its_end_cancels() {
         await servers.a.count({}); return 1";
     let outcome = Rig::new().run(code).await;
     assert_eq!(returned(&outcome), json!(1));
-    assert_eq!(outcome.output, "[2 calls were cancelled: the script did not await them]\n");
+    assert_eq!(
+        outcome.output,
+        "[calls that were cancelled, because the script did not await them: 2]\n"
+    );
 }
 
 #[tokio::test]
@@ -265,7 +268,7 @@ async fn a_script_reports_failures_that_it_did_not_see() {
         return 1";
     let outcome = Rig::new().run(code).await;
     assert_eq!(returned(&outcome), json!(1));
-    let seen = "[3 failures were not seen: the script did not await them]\n";
+    let seen = "[failures that were not seen, because the script did not await them: 3]\n";
     assert_eq!(outcome.output, seen);
 }
 

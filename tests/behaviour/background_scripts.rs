@@ -221,4 +221,9 @@ async fn the_command_line_starts_a_background_script_and_waits_for_it_after_a_re
     assert_eq!((exit, stdout.as_str()), (1, ""));
     assert!(stderr.starts_with(&format!("1\n{report}:2:")), "{stderr}");
     assert!(stderr.contains("no"), "{stderr}");
+
+    let wrong = "await servers.fake.read_only({ kye: 'b' })";
+    let (_, wrong, _) = run(&second, &["run", "--async", "-e", wrong]);
+    let (exit, _, stderr) = run(&second, &["task", "--wait", wrong.trim()]);
+    assert!(exit == 1 && stderr.contains("Field 'kye'"), "{stderr}");
 }

@@ -258,7 +258,7 @@ fn hint(kind: FailureKind, message: &str) -> &'static str {
             "A script has no network, files or modules: call a tool of a server."
         }
         FailureKind::Exception if message == "TypeError: not a function" => {
-            "Print the value before the call: a tool may return an object where a text is expected."
+            "Print the value whose method is called: a tool may return an object where a text is expected."
         }
         FailureKind::Exception | FailureKind::Memory | FailureKind::Output => "",
     }
