@@ -175,7 +175,10 @@ impl PreparedScript {
         let is_kept = self.context.can_suspend
             && self.file.is_some()
             && matches!(end, ScriptEnd::NotStarted(_) | ScriptEnd::NoMemory(_));
-        let end = if is_kept { end } else { self.finish_record(end).await };
+        let end = match is_kept {
+            true => self.save().await.err().map_or(end, |error| unwritten(&error)),
+            false => self.finish_record(end).await,
+        };
         ScriptOutcome {
             end,
             output: self.state.take_output(),
@@ -399,7 +402,7 @@ impl PreparedScript {
         }
         // Before the operations that it mentions are begun: they are polled after this.
         if let Err(error) = self.save().await {
-            return Some(ScriptEnd::Broken(format!("its record cannot be written: {error}")));
+            return Some(unwritten(&error));
         }
         if self.state.waits_for_client() {
             self.clock.wait();
@@ -451,7 +454,7 @@ impl PreparedScript {
         };
         match saved {
             Ok(state) => ScriptEnd::Suspended(input_required(&requests, &state)),
-            Err(error) => ScriptEnd::Broken(format!("its record cannot be written: {error}")),
+            Err(error) => unwritten(&error),
         }
     }
 }
@@ -462,6 +465,11 @@ enum RoundEnd {
     Ended(ScriptEnd),
     /// It waits for a person, and its client cannot answer with another request.
     Waits,
+}
+
+/// Returns the end of a script whose record cannot be written.
+fn unwritten(error: &std::io::Error) -> ScriptEnd {
+    ScriptEnd::Broken(format!("its record cannot be written: {error}"))
 }
 
 /// Returns the outcome of an operation that asks a client who cannot answer.
