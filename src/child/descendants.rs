@@ -244,6 +244,14 @@ mod tests {
         while !bare.environment().is_some_and(|found| found.is_empty()) || bare.is_execing() {
             tokio::task::yield_now().await;
         }
+        // While a program is started, its process has no environment either.
+        let is_sleep = |process: &ProcessEntry| {
+            let comm = std::fs::read_to_string(format!("/proc/{}/comm", process.pid));
+            comm.is_ok_and(|comm| comm == "sleep\n")
+        };
+        while !is_sleep(&marked) || marked.environment().is_none_or(|found| found.is_empty()) {
+            tokio::task::yield_now().await;
+        }
         let leader = running(marked.group);
         let (group, since, marker) = (leader.pid, leader.started, ChildMarker::next());
         let environment = leader.environment().expect("readable");
