@@ -6,8 +6,9 @@
 //! are then cancelled; a broken pipe cancels them at once. During shutdown, metamcp stops reading
 //! and answers the messages that it has read. It reports their number to an attached pipe.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, io, sync::Arc};
 
+use bytes::BytesMut;
 use futures_util::{
     StreamExt as _,
     future::{BoxFuture, OptionFuture},
@@ -185,13 +186,15 @@ impl PipeService {
                         return PipeEnd::Disconnected;
                     }
                 }
-                read = reader.read_buf(buffer), if reads => {
-                    if !matches!(read, Ok(1..)) {
+                read = read_unless_stopped(&stop, reader, buffer), if reads => match read {
+                    None => end = Some(PipeEnd::Stopped),
+                    Some(Ok(1..)) => {}
+                    Some(_) => {
                         self.lines.last_line().into_iter().for_each(|line| self.handle_line(line));
                         end = Some(PipeEnd::Disconnected);
                         close_at = Some(Instant::now() + defaults::PIPE_CLOSE_TIMEOUT);
                     }
-                }
+                },
                 // Output is requested only while the client reads.
                 next = self.running.next(), if is_idle && self.running.len() > 0 => {
                     next.into_iter().for_each(|event| self.handle_event(event));
@@ -252,5 +255,19 @@ impl MessageSource {
             };
             Some((self, message))
         })
+    }
+}
+
+/// Reads bytes; `None` after the request to stop, which leaves all later lines to the successor.
+/// Cancel safe.
+async fn read_unless_stopped<R: AsyncRead + Unpin>(
+    stop: &CancellationToken,
+    reader: &mut R,
+    buffer: &mut BytesMut,
+) -> Option<io::Result<usize>> {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => None,
+        read = reader.read_buf(buffer) => Some(read),
     }
 }
