@@ -20,12 +20,7 @@ pub(super) fn call_place(code: &str, place: CodePlace, tool: &str) -> Option<Cod
         if let Some(name) = called_name(node, code, tool)
             && node.child_by_field_name("arguments")?.start_position() <= point
         {
-            let Point { row, column } = name.start_position();
-            let column = code.split('\n').nth(row)?.get(..column)?.chars().count() + 1;
-            return Some(CodePlace {
-                line: u32::try_from(row + 1).ok()?,
-                column: u32::try_from(column).ok()?,
-            });
+            return code.get(..name.start_byte()).map(CodePlace::after);
         }
         node = node.parent()?;
     }

@@ -172,8 +172,8 @@ fn run<'js, P: Read + Write + 'static>(
     let code = match strip_types(&start.code) {
         Ok(code) => code,
         Err(unsupported) => {
-            let place = CodePlace { line: unsupported.line, column: unsupported.column };
-            return Ok(failed(FailureKind::Syntax, unsupported.to_string(), Some(place)));
+            let message = unsupported.to_string();
+            return Ok(failed(FailureKind::Syntax, message, Some(unsupported.place)));
         }
     };
     let code = &*code;

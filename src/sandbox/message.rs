@@ -224,6 +224,16 @@ pub struct CodePlace {
     pub column: u32,
 }
 
+impl CodePlace {
+    /// Returns the place after this beginning of a script.
+    pub(super) fn after(before: &str) -> Self {
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let from_1 = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
+        let line_number = from_1(before.matches('\n').count());
+        Self { line: line_number, column: from_1(line.chars().count()) }
+    }
+}
+
 /// Returns the frame of a message.
 ///
 /// # Errors

@@ -26,6 +26,8 @@ use std::{
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Point, Tree};
 use tree_sitter_typescript::LANGUAGE_TYPESCRIPT;
 
+use super::message::CodePlace;
+
 #[cfg(test)]
 mod tests;
 
@@ -56,23 +58,8 @@ pub(super) struct UnsupportedSyntax {
     pub(super) construct: &'static str,
     /// The reason, and the text to write instead.
     pub(super) advice: &'static str,
-    /// The line, from 1.
-    pub(super) line: u32,
-    /// The column in characters, from 1.
-    pub(super) column: u32,
-}
-
-impl UnsupportedSyntax {
-    fn new((construct, advice): Explanation, before: &str) -> Self {
-        let line = before.rsplit('\n').next().unwrap_or_default();
-        let from_1 = |n: usize| u32::try_from(n + 1).unwrap_or(u32::MAX);
-        Self {
-            construct,
-            advice,
-            line: from_1(before.matches('\n').count()),
-            column: from_1(line.chars().count()),
-        }
-    }
+    /// The place of the construct.
+    pub(super) place: CodePlace,
 }
 
 /// A construct as the subject of a sentence, and an advice: the reason, and the text to write
@@ -269,9 +256,9 @@ impl<'a> Edits<'a> {
         if is_split { Err(Stop::Misread) } else { Ok(()) }
     }
 
-    fn unsupported(&self, explanation: Explanation, node: Node<'_>) -> Visited {
-        let before = self.source.get(..node.start_byte()).unwrap_or_default();
-        Err(Stop::Unsupported(UnsupportedSyntax::new(explanation, before)))
+    fn unsupported(&self, (construct, advice): Explanation, node: Node<'_>) -> Visited {
+        let place = CodePlace::after(self.source.get(..node.start_byte()).unwrap_or_default());
+        Err(Stop::Unsupported(UnsupportedSyntax { construct, advice, place }))
     }
 
     fn blank(&mut self, range: Range<usize>) {

@@ -4,29 +4,24 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::pending;
 use serde_json::{Map, json};
-use tokio::{
-    sync::mpsc,
-    time::{self, Instant},
-};
+use tokio::{sync::mpsc, time};
 
 use super::{
     limits::{ScriptEnd, ScriptLimit, ScriptLimits},
-    operation_runner::{
-        OperationAttempt, OperationEnd, OperationNote, OperationRunner, ScriptEvent,
-    },
+    operation_runner::{OperationAttempt, OperationEnd, OperationNote, ScriptEvent},
     progress_reporter::ProgressReporter,
     record::{RecordEntry, RecordHead, ScriptRecord},
-    record_store::{RecordFile, ResumeError, ScriptRecords},
+    record_store::{RecordFile, ResumeError},
     running_operations::{OperationStep, RunningOperations},
-    sandbox_process::{SandboxLauncher, SandboxProcess, SandboxProcessError},
+    sandbox_process::{SandboxProcess, SandboxProcessError},
     script_clock::ScriptClock,
+    script_context::ScriptContext,
+    script_outcome::ScriptOutcome,
     script_state::{ScriptAction, ScriptState},
 };
 use crate::{
-    capacity_holder::Holder,
     compute_pool::read_in_place,
     error_report::chain,
-    fair_share::Admission,
     memory_budget::MemoryReservation,
     protocol::Message,
     sandbox::message::{OperationFailure, OperationOutcome, ScriptOperation, ScriptStart},
@@ -54,50 +49,6 @@ pub struct PreparedScript {
     /// The longest wait for other scripts to end.
     admission_timeout: Duration,
     clock: ScriptClock,
-}
-
-/// The outcome of a run.
-#[derive(Debug)]
-pub struct ScriptOutcome {
-    /// The way in which it ended.
-    pub end: ScriptEnd,
-    /// The console output.
-    pub output: String,
-    /// The number of calls that it has made.
-    pub n_calls: usize,
-    /// The time for which it has run.
-    pub spent: Duration,
-    /// `true` if the same request can still go on with the script.
-    pub is_kept: bool,
-}
-
-impl ScriptOutcome {
-    /// Returns the size of what the script has printed and returned, in bytes.
-    pub fn n_bytes(&self) -> usize {
-        let value = match &self.end {
-            ScriptEnd::Returned(value) => value.get().len(),
-            _ => 0,
-        };
-        self.output.len() + value
-    }
-}
-
-/// The services and the circumstances of a script.
-pub struct ScriptContext {
-    /// The way to start its sandbox.
-    pub launcher: SandboxLauncher,
-    /// The services that do its operations.
-    pub runner: Arc<dyn OperationRunner>,
-    /// The records of all scripts.
-    pub records: Arc<ScriptRecords>,
-    /// `true` if the client can answer a question with another request.
-    pub can_suspend: bool,
-    /// The client's progress token, JSON text.
-    pub token: Option<String>,
-    /// The places of the scripts that run at the same time.
-    pub places: Arc<Admission>,
-    /// The holder that it counts for.
-    pub holder: Holder,
 }
 
 impl PreparedScript {
@@ -261,8 +212,6 @@ impl PreparedScript {
                     _ => return Ok(RoundEnd::Waits),
                 }
             }
-            let wall = self.state.limits().wall;
-            let deadline = self.clock.deadline(wall);
             let actions = tokio::select! {
                 message = sandbox.next() => {
                     let (message, n_bytes) = message?;
@@ -274,11 +223,11 @@ impl PreparedScript {
                         Err(end) => return Ok(RoundEnd::Ended(end)),
                     }
                 }
-                () = sleep_until(deadline) => return Ok(RoundEnd::Ended(self.clock.end(self.state.limits()))),
+                end = self.deadline() => return Ok(RoundEnd::Ended(end)),
             };
             for action in actions {
                 let done = match action {
-                    ScriptAction::Send(message) => sandbox.queue(&message).map(|_| Ok(())),
+                    ScriptAction::Send(message) => sandbox.queue(&message).map(Ok),
                     action => Ok(self.act(action, operations, events).await),
                 };
                 if let Err(end) = done? {
@@ -300,12 +249,11 @@ impl PreparedScript {
             if let Some(end) = self.prepare_wait(memory, 0).await {
                 return Some(end);
             }
-            let wall = self.state.limits().wall;
             let actions = tokio::select! {
                 (operation, step) = operations.next() => {
                     self.on_step(operation, step, events).await
                 }
-                () = sleep_until(self.clock.deadline(wall)) => Err(self.clock.end(self.state.limits())),
+                end = self.deadline() => Err(end),
             };
             let actions = match actions {
                 Ok(actions) => actions,
@@ -383,11 +331,20 @@ impl PreparedScript {
         events: &mpsc::Sender<ScriptEvent>,
         event: ScriptEvent,
     ) -> Result<(), ScriptEnd> {
-        let wall = self.state.limits().wall;
         tokio::select! {
             _gone = events.send(event) => Ok(()),
-            () = sleep_until(self.clock.deadline(wall)) => Err(self.clock.end(self.state.limits())),
+            end = self.deadline() => Err(end),
         }
+    }
+
+    /// Waits for the deadline of the script, if it has one now. Returns its end.
+    async fn deadline(&self) -> ScriptEnd {
+        let limits = self.state.limits();
+        match self.clock.deadline(limits.wall) {
+            Some(deadline) => time::sleep_until(deadline).await,
+            None => pending().await,
+        }
+        self.clock.end(limits)
     }
 
     /// Counts the memory, saves the record, and sets the clock. Returns the end of the script if
@@ -494,11 +451,4 @@ fn input_required(requests: &str, state: &str) -> String {
 
 fn lines(entries: &[RecordEntry]) -> Vec<u8> {
     entries.iter().flat_map(RecordEntry::to_line).collect()
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => time::sleep_until(deadline).await,
-        None => pending().await,
-    }
 }

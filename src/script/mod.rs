@@ -22,14 +22,16 @@ mod running_operations;
 mod sandbox_cgroup;
 mod sandbox_process;
 mod script_clock;
+mod script_context;
 mod script_exchange;
+mod script_outcome;
 mod script_questions;
 mod script_services;
 mod script_state;
 #[cfg(test)]
 mod tests;
 
-pub use driver::{PreparedScript, ScriptContext, ScriptOutcome};
+pub use driver::PreparedScript;
 pub use limits::{ScriptEnd, ScriptLimit, ScriptLimits};
 pub use message_check::check_sandbox_bytes;
 pub use operation_runner::{
@@ -37,5 +39,7 @@ pub use operation_runner::{
 };
 pub use record_store::{ResumeError, ScriptRecords};
 pub use sandbox_process::SandboxLauncher;
+pub use script_context::ScriptContext;
 pub use script_exchange::{ScriptExchange, ScriptStep};
+pub use script_outcome::ScriptOutcome;
 pub use script_services::ScriptServices;

@@ -131,12 +131,10 @@ impl SandboxProcess {
         Ok(Self { process, reader, received, writer, unsent })
     }
 
-    /// Queues a message. Returns its size in bytes.
-    pub(super) fn queue(&mut self, message: &HostMessage) -> Result<usize, SandboxProcessError> {
-        let frame = Bytes::from(frame(message)?);
-        let length = frame.len();
-        self.unsent.push_back(frame);
-        Ok(length)
+    /// Queues a message.
+    pub(super) fn queue(&mut self, message: &HostMessage) -> Result<(), SandboxProcessError> {
+        self.unsent.push_back(Bytes::from(frame(message)?));
+        Ok(())
     }
 
     /// Waits for the next message, and sends the queued ones meanwhile. Returns it with its size in

@@ -5,8 +5,9 @@ use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use super::{
-    driver::{EVENTS_MAX, PreparedScript, ScriptOutcome},
+    driver::{EVENTS_MAX, PreparedScript},
     operation_runner::ScriptEvent,
+    script_outcome::ScriptOutcome,
 };
 
 /// A request that a script answers, with the bytes of a message or another type.

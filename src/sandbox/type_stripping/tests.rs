@@ -877,7 +877,7 @@ fn constructs_with_an_effect_at_run_time_are_reported() {
         let Err(unsupported) = strip_types(source) else { panic!("{source} is stripped") };
         let found = (unsupported.construct, unsupported.advice);
         assert_eq!(found, explanation, "{source}");
-        assert_eq!((unsupported.line, unsupported.column), (line, column), "{source}");
+        assert_eq!((unsupported.place.line, unsupported.place.column), (line, column), "{source}");
     }
     let message = strip_types("enum Color { Red }").map_err(|unsupported| unsupported.to_string());
     assert_eq!(
