@@ -2,7 +2,8 @@
 //! of the configuration are those of the JSON Schema.
 //!
 //! `REGENERATE=1 cargo test --test documentation` writes what follows from the schema: the tables in
-//! `docs/configuration.md`, and `nix/schema.json`, from which the Nix modules make their options.
+//! `docs/reference/configuration.md`, and `nix/schema.json`, from which the Nix modules make their
+//! options.
 
 use std::{
     collections::BTreeMap,
@@ -16,16 +17,30 @@ use serde_json::Value;
 /// The length of a README that a visitor reads to its end.
 const README_LINES_MAX: usize = 250;
 
+/// The contents of the handbook, as mdbook reads them.
+const CONTENTS_PAGE: &str = "docs/SUMMARY.md";
+
 /// The pages of the project, by path, without their code blocks.
 fn pages() -> BTreeMap<PathBuf, String> {
     let mut paths: Vec<PathBuf> =
         ["README.md", "nix/options.md", "tests/FEATURES.md"].map(PathBuf::from).into();
-    let docs = fs::read_dir("docs").expect("the tests run in the package's directory");
-    paths.extend(docs.map(|page| page.expect("readable").path()));
+    add_pages(Path::new("docs"), &mut paths);
     paths
         .into_iter()
         .map(|path| (path.clone(), prose(&fs::read_to_string(path).expect("text"))))
         .collect()
+}
+
+/// Adds the pages below `directory`.
+fn add_pages(directory: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("the tests run in the package's directory") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            add_pages(&path, paths);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            paths.push(path);
+        }
+    }
 }
 
 /// Returns `text` without its fenced code.
@@ -99,15 +114,22 @@ fn normalized(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn the_readme_links_every_page_and_stays_short() {
+fn the_contents_link_every_page_once() {
+    let pages = pages();
+    let contents = &pages[Path::new(CONTENTS_PAGE)];
+    let mut linked: Vec<_> = links(contents).map(|link| Path::new("docs").join(link)).collect();
+    linked.sort();
+    let expected: Vec<_> = pages
+        .into_keys()
+        .filter(|path| path.starts_with("docs") && path != Path::new(CONTENTS_PAGE))
+        .collect();
+    assert_eq!(linked, expected);
+}
+
+#[test]
+fn the_readme_stays_short() {
     let readme = fs::read_to_string("README.md").expect("text");
     assert!(readme.lines().count() <= README_LINES_MAX, "{} lines", readme.lines().count());
-    for path in pages().keys().filter(|path| path.starts_with("docs")) {
-        assert!(
-            readme.contains(&format!("({})", path.display())),
-            "the README has no link to {path:?}"
-        );
-    }
 }
 
 /// Checks that the file at `path` is `expected`, or writes it.
@@ -129,7 +151,7 @@ fn nix_reads_the_schema_of_the_program() {
 }
 
 /// The page with the tables of keys.
-const KEYS_PAGE: &str = "docs/configuration.md";
+const KEYS_PAGE: &str = "docs/reference/configuration.md";
 
 /// The line before a table of keys, up to the name of its section.
 const TABLE_START: &str = "<!-- keys of ";

@@ -6,8 +6,8 @@
 //!
 //! A key is a field of the struct of its section, with its meaning, default, range, and the effect
 //! of a reload. The JSON Schema follows from these structs. From the schema follow variables, flags,
-//! `check --effective`, the tables in `docs/configuration.md`, and the options for Nix. Rules over
-//! several keys are in `check` of a section.
+//! `check --effective`, the tables in `docs/reference/configuration.md`, and the options for Nix.
+//! Rules over several keys are in `check` of a section.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_manual_has_a_row_for_every_method() {
-        let manual = include_str!("../../docs/control.md");
+        let manual = include_str!("../../docs/reference/control.md");
         for method in ControlMethod::ALL {
             let name = format!("`{}`", method.name());
             let mut firsts =

@@ -1,4 +1,7 @@
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use proptest::prelude::*;
 use regex::Regex;
@@ -76,14 +79,27 @@ fn a_key_that_only_a_restart_applies_says_so_beside_its_default() {
     assert_eq!(server["x-reload"], "the changed server reconnects");
 }
 
+/// Adds the pages below `directory`.
+fn add_pages(directory: &Path, pages: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            add_pages(&path, pages);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+}
+
 #[test]
 fn every_configuration_of_the_documentation_is_valid() {
     let validator = validator();
     let mut n_shown = 0;
-    let pages = std::fs::read_dir("docs").expect("the pages").map(|page| page.expect("one").path());
-    let texts =
-        pages.chain(["README.md".into()]).map(|page| std::fs::read_to_string(page).expect("text"));
-    for text in texts
+    let mut pages = vec![PathBuf::from("README.md")];
+    add_pages(Path::new("docs"), &mut pages);
+    for text in pages
+        .into_iter()
+        .map(|page| std::fs::read_to_string(page).expect("text"))
         .flat_map(|text| text.split("```toml\n").skip(1).map(str::to_owned).collect::<Vec<_>>())
     {
         let text = text.split("```").next().expect("an end");
