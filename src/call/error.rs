@@ -29,6 +29,12 @@ pub enum CallError {
         /// Similar names that exist.
         similar: Vec<String>,
     },
+    /// The server with that name is disabled.
+    #[error("server `{server}` is disabled")]
+    DisabledServer {
+        /// The name.
+        server: String,
+    },
     /// The request lacks a parameter that routing needs.
     #[error("`{method}` lacks `params.{parameter}`")]
     MissingParameter {
@@ -107,6 +113,7 @@ impl CallError {
             // The server did not get the request, or did its part.
             Self::Unqualified { .. }
             | Self::UnknownServer { .. }
+            | Self::DisabledServer { .. }
             | Self::MissingParameter { .. }
             | Self::NoSession(_)
             | Self::UnknownResource(_)

@@ -73,7 +73,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if !args.no_files && !args.offline {
         ask(args.target.socket.as_deref(), &config)?;
     }
-    let servers = quantity::count(config.servers.len(), "server");
+    let mut servers = quantity::count(config.declared_servers().count(), "server");
+    if !config.disabled.is_empty() {
+        servers.push_str(&format!(", {} of them disabled", config.disabled.len()));
+    }
     output::print(&format!("{}: ok, {servers}\n", file.display()));
     warn(&config);
     for (name, server) in &config.servers {
@@ -92,7 +95,7 @@ fn certificates(config: &Config) -> Result<(), Failed> {
         TlsIdentity::check(tls)
             .map_err(|error| Failed::new(CONFIG, chain(&error)).hint(error.hint()))?;
     }
-    for (name, server) in &config.servers {
+    for (name, server) in config.declared_servers() {
         let TransportConfig::Http(http) = &server.transport else { continue };
         tls::check_client(&http.tls).map_err(|error| {
             Failed::new(CONFIG, format!("server `{name}`: {}", chain(&error))).hint(error.hint())

@@ -122,7 +122,7 @@ pub fn entries(config: &Config, configured: &[EffectiveValue]) -> Vec<EffectiveE
     let path = |table: &[&str], name: &ServerName| -> Vec<String> {
         table.iter().copied().chain([name.as_str()]).map(str::to_owned).collect()
     };
-    let declared = config.servers.keys().map(|name| path(&["servers"], name));
+    let declared = config.declared_servers().map(|(name, _)| path(&["servers"], name));
     let provisionable = config.provision.servers.keys();
     let provisionable = provisionable.map(|name| path(&["provision", "servers"], name));
     let servers: Vec<Vec<String>> = declared.chain(provisionable).collect();

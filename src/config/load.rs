@@ -154,11 +154,17 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
         }
         declared(name, table, find, (&file.health, &service.proxy), listen.http)
     };
-    let servers = file.servers.into_iter().map(|(name, table)| declare("servers", &name, table));
-    let servers = servers.collect::<Result<ServerConfigs, _>>()?;
+    let (mut servers, mut disabled) = (ServerConfigs::new(), ServerConfigs::new());
+    for (name, table) in file.servers {
+        let group = if table.is_enabled() { &mut servers } else { &mut disabled };
+        let (name, server) = declare("servers", &name, table)?;
+        group.insert(name, server);
+    }
+    let mut declared = servers.clone();
+    declared.extend(disabled.clone());
     let provision = file
         .provision
-        .map(|table| table.checked(declare, &servers, places))
+        .map(|table| table.checked(declare, &declared, places))
         .transpose()?
         .unwrap_or_default();
     // Servers that may be provisioned need room in the pool, and sessions, as well.
@@ -166,7 +172,7 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
     let provisionable = provision.servers.iter();
     all.extend(provisionable.map(|(name, found)| (name.clone(), Arc::clone(&found.server))));
     pool.check(&all, places)?;
-    listen.check(&servers, &all, places)?;
+    listen.check(&declared, &all, places)?;
     tools.check(places)?;
     search.check(places)?;
     Ok(Config {
@@ -182,6 +188,7 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
         tasks,
         provision,
         servers,
+        disabled,
     })
 }
 

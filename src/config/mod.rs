@@ -117,6 +117,15 @@ pub struct Config {
     pub tasks: TasksConfig,
     /// `[provision]`: the servers that may be added while the service runs.
     pub provision: ProvisionConfig,
-    /// `[servers.NAME]`: the declared servers.
+    /// `[servers.NAME]`: the declared servers, without the disabled ones.
     pub servers: ServerConfigs,
+    /// `[servers.NAME]`: the servers with `enabled = false`. They are checked and never started.
+    pub disabled: ServerConfigs,
+}
+
+impl Config {
+    /// Returns all servers under `[servers]`, also the disabled ones.
+    pub fn declared_servers(&self) -> impl Iterator<Item = (&ServerName, &Arc<ServerConfig>)> {
+        self.servers.iter().chain(&self.disabled)
+    }
 }

@@ -217,6 +217,11 @@ fn provisionable(
         return Err(ConfigProblem::at(start, "`start` has no effect under `[provision.servers]`")
             .help("remove it: metamcp connects the server when it provisions it"));
     }
+    if let Some(enabled) = &table.enabled {
+        let message = "`enabled` has no effect under `[provision.servers]`";
+        return Err(ConfigProblem::at(enabled.span(), message)
+            .help("remove it, or the declaration of a server that may not be provisioned"));
+    }
     let namespace = table.namespace.take().map(namespace).transpose()?;
     let Some(found) = table.description.take() else {
         let message = format!("server `{}` has no `description`", name.get_ref().escape_debug());

@@ -169,6 +169,9 @@ pub(super) const TRANSPORTS: [(&str, &[&str]); 3] = [
 /// The keys that only a server under `[provision.servers]` has.
 pub(super) const PROVISION_KEYS: [&str; 3] = ["namespace", "description", "keywords"];
 
+/// The keys that only a server under `[servers]` has.
+pub(super) const DECLARED_KEYS: [&str; 1] = ["enabled"];
+
 /// The pattern of a namespace.
 const NAMESPACE: &str = "^@?[A-Za-z0-9_.-]+(/@?[A-Za-z0-9_.-]+)*$";
 
@@ -232,6 +235,10 @@ pub(super) struct ServerTable {
     /// The keys of `[health]` that differ for this server.
     #[schemars(with = "HealthTable")]
     health: Option<HealthTable>,
+    /// If `false`, the server is disabled: metamcp checks its declaration, never starts it, and hides
+    /// it from clients.
+    #[schemars(with = "bool", extend("default" = true))]
+    pub(super) enabled: Option<Spanned<bool>>,
     /// The time at which metamcp connects the server.
     #[schemars(with = "StartPolicy", extend("default" = "lazy"))]
     start: Option<Spanned<NamedValue<StartPolicy>>>,
@@ -269,6 +276,11 @@ pub(super) struct ServerTable {
 }
 
 impl ServerTable {
+    /// Returns whether metamcp serves the server.
+    pub(super) fn is_enabled(&self) -> bool {
+        self.enabled.as_ref().is_none_or(|enabled| *enabled.get_ref())
+    }
+
     /// Returns the place of `start` if the server does not wait for a request.
     pub(super) fn eager_start_span(&self) -> Option<Range<usize>> {
         let start = self.start.as_ref()?;

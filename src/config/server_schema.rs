@@ -13,7 +13,12 @@ pub(super) fn declared(generator: &mut SchemaGenerator) -> Schema {
 
 /// Returns the schema of the servers under `[provision.servers]`.
 pub(super) fn provisionable(generator: &mut SchemaGenerator) -> Schema {
-    let mut servers = named(generator, &[], &["description"], Some(defaults::PROVISIONABLE_MAX));
+    let mut servers = named(
+        generator,
+        &server::DECLARED_KEYS,
+        &["description"],
+        Some(defaults::PROVISIONABLE_MAX),
+    );
     // Such a server starts on request: `lazy` is the only valid value.
     if let Some(start) = servers.pointer_mut("/additionalProperties/properties/start") {
         *start = json!({

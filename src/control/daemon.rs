@@ -22,8 +22,9 @@ use crate::{
 /// Answers `daemon/status`.
 pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
     let with_memory = request.params.flag("memory")?;
-    let board = &request.service.parts.board;
-    let mut servers = board.server_states();
+    let parts = &request.service.parts;
+    let board = &parts.board;
+    let mut servers = board.server_states(&parts.operators.config().disabled);
     let memory = match with_memory {
         true => Some(board.measure(&mut servers).await),
         false => None,

@@ -14,9 +14,10 @@ use crate::{
 
 /// Answers `servers/list`.
 pub(super) async fn servers(request: &ControlRequest<'_>) -> MethodResult {
-    let mut servers = request.service.parts.board.server_states();
+    let parts = &request.service.parts;
+    let mut servers = parts.board.server_states(&parts.operators.config().disabled);
     if request.params.flag("memory")? {
-        request.service.parts.board.measure(&mut servers).await;
+        parts.board.measure(&mut servers).await;
     }
     Ok(to_text(&servers))
 }

@@ -164,6 +164,7 @@ fn awaiting_restart(old: &Config, new: &Config) -> impl Iterator<Item = &'static
         tasks: _,
         provision: _,
         servers: _,
+        disabled: _,
     } = new;
     let before = &old.listen;
     let changes = [

@@ -113,7 +113,7 @@ pub async fn examine(
     let config = configuration(named.as_ref(), found);
     let file = named.map(|(file, _)| file);
     if let (Some(server), Some(config)) = (&request.server, &config)
-        && !config.servers.contains_key(server)
+        && !config.declared_servers().any(|(name, _)| name == server)
     {
         return Err(UnknownServer(server.clone()));
     }

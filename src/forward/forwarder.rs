@@ -111,13 +111,22 @@ impl Forwarder {
     ///
     /// # Errors
     ///
-    /// [`CallError::UnknownServer`], with similar names, if the server is not declared.
+    /// [`CallError::UnknownServer`], with similar names, if the server is not declared, and
+    /// [`CallError::DisabledServer`] if it is disabled.
     pub fn declared_slot(&self, name: &str) -> Result<Arc<ServerSlot>, CallError> {
         self.pool.slot(name).ok_or_else(|| {
+            if self.is_disabled(name) {
+                return CallError::DisabledServer { server: name.to_owned() };
+            }
             let slots = self.pool.slots();
             let similar = nearest(name, slots.keys().map(ServerName::to_string));
             CallError::UnknownServer { server: quoted(name), similar }
         })
+    }
+
+    /// Returns whether the configuration disables a server.
+    pub fn is_disabled(&self, name: &str) -> bool {
+        self.config.load().disabled.contains_key(name)
     }
 
     /// Returns the owner that lists are read for. Where each client has its own connection, a modern

@@ -42,6 +42,19 @@ pub enum LifecycleState {
     Closed,
 }
 
+impl LifecycleState {
+    /// Returns the name of the state for operators.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Connecting => "connecting",
+            Self::Active => "active",
+            Self::Failed => "failed",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 /// A transition that the lifecycle does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a connection that is {from:?} cannot become {to:?}")]

@@ -7,7 +7,7 @@ use super::{StatusBoard, camel, memory::MemoryOwner};
 use crate::{
     config::{
         self, ClientTlsConfig, HttpServerConfig, LifecycleConfig, ProxyConfig, SecretValue,
-        ServerAuth, ServerConfig, StartPolicy, TransportConfig,
+        ServerAuth, ServerConfig, ServerConfigs, StartPolicy, TransportConfig,
     },
     pool::{LifecycleState, ServerSlot, SlotStatus},
     server_name::ServerName,
@@ -22,8 +22,8 @@ pub struct ServerState {
     pub name: ServerName,
     /// The declaration, with secrets hidden.
     pub config: Value,
-    /// `connected`, `connecting`, `needs login`, `error`, `closed` or, if it was never connected,
-    /// `configured`.
+    /// `connected`, `connecting`, `needs login`, `error`, `closed`, `disabled` or, if it was never
+    /// connected, `configured`.
     pub status: &'static str,
     /// The reason why the last attempt to connect failed, or the last connection ended.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,8 +54,8 @@ pub struct ServerState {
     pub last_health_check_ago_ms: Option<u64>,
     /// The number of consecutive pings without an answer.
     pub consecutive_failures: u32,
-    /// `idle`, `connecting`, `active`, `failed` or `closed`.
-    pub state: LifecycleState,
+    /// `idle`, `connecting`, `active`, `failed` or `closed`; or `disabled`.
+    pub state: &'static str,
     /// `stdio`, `unit`, `http` or `sse`.
     pub transport: &'static str,
     /// `legacy` or `modern`: with or without a handshake.
@@ -77,16 +77,55 @@ pub struct ServerState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The state of the circuit breaker.
+    #[serde(skip_serializing_if = "Value::is_null")]
     pub breaker: Value,
     /// The memory of its processes and their descendants, in bytes, if requested and known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
 
+impl ServerState {
+    /// Returns the state of a disabled server.
+    fn disabled(name: &ServerName, server: &ServerConfig) -> Self {
+        Self {
+            name: name.clone(),
+            config: redacted(server),
+            status: "disabled",
+            error: None,
+            stderr: Vec::new(),
+            server_info: None,
+            capabilities: None,
+            protocol_version: None,
+            instructions: None,
+            restart_count: 0,
+            last_health_check: None,
+            last_health_check_ago_ms: None,
+            consecutive_failures: 0,
+            state: "disabled",
+            transport: server.transport.name(),
+            era: None,
+            sharing: server.sharing.name(),
+            start: server.start,
+            in_flight: 0,
+            requests: 0,
+            generation: 0,
+            connections: 0,
+            pid: None,
+            breaker: Value::Null,
+            memory_bytes: None,
+        }
+    }
+}
+
 impl StatusBoard {
-    /// Returns the state of every server.
-    pub fn server_states(&self) -> Vec<ServerState> {
-        self.pool.slots().values().map(|slot| self.server_state(slot)).collect()
+    /// Returns the state of every server, with those that are `disabled`, by name.
+    pub fn server_states(&self, disabled: &ServerConfigs) -> Vec<ServerState> {
+        let slots = self.pool.slots();
+        let mut states: Vec<ServerState> =
+            slots.values().map(|slot| self.server_state(slot)).collect();
+        states.extend(disabled.iter().map(|(name, server)| ServerState::disabled(name, server)));
+        states.sort_by(|one, other| one.name.cmp(&other.name));
+        states
     }
 
     fn server_state(&self, slot: &ServerSlot) -> ServerState {
@@ -108,7 +147,7 @@ impl StatusBoard {
             last_health_check: found.traffic.last_check_ms.and_then(time_format::rfc3339_ago),
             last_health_check_ago_ms: found.traffic.last_check_ms,
             consecutive_failures: found.traffic.missed_pings,
-            state: found.state,
+            state: found.state.name(),
             transport: found.transport,
             era: found.era,
             sharing: found.sharing,

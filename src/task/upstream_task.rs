@@ -159,9 +159,9 @@ impl TaskPoller<'_> {
     async fn poll(&self) -> PolledState {
         self.state().await.unwrap_or_else(|error| match error {
             // The server will not come back.
-            CallError::UnknownServer { .. } | CallError::Untranslatable(..) => {
-                PolledState::Ended(TaskEnd::of_error(&error))
-            }
+            CallError::UnknownServer { .. }
+            | CallError::DisabledServer { .. }
+            | CallError::Untranslatable(..) => PolledState::Ended(TaskEnd::of_error(&error)),
             error => PolledState::Lost(chain(&error)),
         })
     }

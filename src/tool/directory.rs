@@ -99,8 +99,11 @@ impl ToolDirectory {
         Err(no_tool(&snapshot, &listing, id))
     }
 
-    /// Returns the error for an unknown server, with similar names.
+    /// Returns the error for a disabled server, or for an unknown one, with similar names.
     pub fn no_server(&self, server: &str) -> ErrorObject {
+        if self.forwarder.is_disabled(server) {
+            return ErrorObject::disabled_server(server);
+        }
         let slots = self.forwarder.pool().slots();
         let similar = nearest(server, slots.keys().map(ServerName::to_string));
         let available: Vec<String> =

@@ -163,6 +163,13 @@ impl ErrorObject {
             .detail("availableServers", json!(available))
     }
 
+    /// Returns the error for a server that the configuration disables.
+    pub fn disabled_server(server: &str) -> Self {
+        let remedy = format!("Run `metamcp enable {server}`.");
+        Self::new(ErrorCode::NoBackends, format!("server `{server}` is disabled"), &remedy)
+            .detail("reason", json!("server_disabled"))
+    }
+
     /// Returns the error for a tool id without a server; `similar` are ids with that tool name.
     pub fn bad_id(error: &ToolIdError, similar: &[String]) -> Self {
         let remedy = did_you_mean(similar, error.hint());
@@ -332,6 +339,9 @@ impl ErrorObject {
         let is_format = is_because("invalid_format");
         let (code, name) = match self.code {
             ErrorCode::ToolNotFound => (INVALID_PARAMS, "TOOL_NOT_FOUND"),
+            ErrorCode::NoBackends if is_because("server_disabled") => {
+                (INVALID_PARAMS, "SERVER_DISABLED")
+            }
             ErrorCode::NoBackends => (INVALID_PARAMS, "SERVER_NOT_FOUND"),
             ErrorCode::ValidationInput if is_format => (INVALID_PARAMS, "INVALID_FORMAT"),
             ErrorCode::ValidationInput

@@ -24,6 +24,7 @@ mod confine;
 mod connection_churn;
 mod content_types;
 mod control;
+mod disabled_servers;
 mod doctor;
 mod doctor_remote;
 mod era_matrix;

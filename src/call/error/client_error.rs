@@ -26,6 +26,7 @@ impl CallError {
         match self {
             Self::Unqualified { .. } => "TOOL_NOT_FOUND",
             Self::UnknownServer { .. } => "SERVER_NOT_FOUND",
+            Self::DisabledServer { .. } => "SERVER_DISABLED",
             Self::MissingParameter { .. } => "MISSING_PARAMETER",
             Self::UnknownResource(_) => "RESOURCE_NOT_FOUND",
             Self::UnknownCursor(_) => "INVALID_CURSOR",
@@ -79,6 +80,7 @@ impl CallError {
                     None => "Use a name from `tools/list`, in the form `SERVER__TOOL`.",
                 }
             }
+            Self::DisabledServer { server } => return enable(server),
             Self::MissingParameter { parameter, .. } => {
                 return format!("Add `params.{parameter}`.");
             }
@@ -186,6 +188,7 @@ impl CallError {
         match self {
             Self::Unqualified { .. }
             | Self::UnknownServer { .. }
+            | Self::DisabledServer { .. }
             | Self::MissingParameter { .. }
             | Self::TooManyWatched(_)
             | Self::UnknownLevel(_)
@@ -262,6 +265,7 @@ impl CallError {
             Self::UnknownServer { server, similar } => {
                 json!({ "server": server, "similar": similar })
             }
+            Self::DisabledServer { server } => json!({ "server": server }),
             Self::MissingParameter { method, parameter } => {
                 json!({ "method": method, "parameter": parameter })
             }
@@ -321,6 +325,11 @@ impl CallError {
         };
         error.detail("requiredCapabilities", required)
     }
+}
+
+/// Returns the remedy for a disabled server.
+fn enable(server: &str) -> String {
+    format!("Run `metamcp enable {server}`.")
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ impl FailureKind {
         match error {
             CallError::Unqualified { .. } => Self::lasting(ToolNotFound, "tool_not_found"),
             CallError::UnknownServer { .. } => Self::lasting(NoBackends, "server_not_found"),
+            CallError::DisabledServer { .. } => Self::lasting(NoBackends, "server_disabled"),
             CallError::MissingParameter { .. } => {
                 Self::lasting(ValidationInput, "missing_parameter")
             }
