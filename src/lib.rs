@@ -102,6 +102,7 @@
 //! | [`time_format`] | times and durations as people read them |
 //! | [`files`] | private files, trusted files, atomic replacement, the user's directories |
 //! | [`descriptor_limit`] | the limit on open descriptors: raised for the service, restored for children |
+//! | [`name_sources`] | the sources of users, groups and hosts in a static program |
 //! | [`single_flight`] | work that runs once for all callers that want it |
 //! | [`protocol`] | JSON-RPC, MCP payloads, framings: bytes in, bytes out |
 //! | [`era`] | the translation between the two eras of the protocol |
@@ -216,6 +217,7 @@ pub mod import;
 pub mod ingress;
 pub mod memory_budget;
 pub mod meta;
+pub mod name_sources;
 pub mod oauth;
 pub mod peer_process;
 pub mod pool;

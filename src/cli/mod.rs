@@ -8,7 +8,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use crate::sandbox;
+use crate::{name_sources, sandbox};
 
 mod arguments;
 mod auth;
@@ -202,6 +202,7 @@ pub fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+    name_sources::restrict_sources();
     // A service continues even if its first output could not be written.
     let is_serving = matches!(cli.command, Command::Serve(_) | Command::DemoServer(_));
     let done = match cli.command {

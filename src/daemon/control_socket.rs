@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nix::unistd::Group;
+use nix::{errno::Errno, unistd::Group};
 use tokio::{
     net::UnixListener,
     time::{self, Instant},
@@ -180,7 +180,12 @@ pub(super) async fn make_socket(
 fn grant_group(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
     let give = || {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no such group");
-        let gid = Group::from_name(group)?.ok_or_else(missing)?.gid;
+        let found = match Group::from_name(group) {
+            // The database of groups is missing, as in the root of a container. Source: getgrnam(3).
+            Err(Errno::ENOENT) => None,
+            found => found?,
+        };
+        let gid = found.ok_or_else(missing)?.gid;
         std::os::unix::fs::chown(path, None, Some(gid.as_raw()))?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
     };

@@ -38,6 +38,9 @@ use crate::{
     error_report::chain,
 };
 
+/// The file with the name servers. Source: resolv.conf(5).
+const NAME_SERVERS: &str = "/etc/resolv.conf";
+
 /// The settings of the connections to one server, and to all that it names.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectorSettings {
@@ -272,11 +275,22 @@ async fn lookup(host: &str) -> io::Result<vec::IntoIter<SocketAddr>> {
     Ok(net::lookup_host((host, 0)).await?.collect::<Vec<_>>().into_iter())
 }
 
+/// Returns the reason why a lookup failed. The C library does not say that a root directory, such as
+/// that of a container, has no file with the name servers.
+fn lookup_failure(error: &io::Error, name_servers: &Path) -> String {
+    if name_servers.exists() {
+        return error.to_string();
+    }
+    format!("{error}; there is no {}, which lists the name servers", name_servers.display())
+}
+
 /// Resolves the name of an origin, and leaves out addresses that the policy forbids.
 async fn permitted(origin: &Origin, policy: &AddressPolicy) -> Result<Vec<SocketAddr>, DialError> {
     let host = origin.host();
     let unresolved = |why| DialError::Unresolved { host: host.to_owned(), why };
-    let found = lookup(host).await.map_err(|error| unresolved(error.to_string()))?;
+    let found = lookup(host)
+        .await
+        .map_err(|error| unresolved(lookup_failure(&error, Path::new(NAME_SERVERS))))?;
     let (mut allowed, mut refusal) = (Vec::new(), None);
     for address in found {
         match policy.check_address(origin, address.ip()) {
@@ -306,5 +320,23 @@ impl Service<Name> for KnownAddresses {
 
     fn call(&mut self, _: Name) -> Self::Future {
         future::ready(Ok(self.0.clone().into_iter()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_lookup_says_whether_the_file_of_name_servers_is_missing() {
+        let error = io::Error::other("no answer");
+        let there = tempfile::NamedTempFile::new().expect("a file");
+        assert_eq!(lookup_failure(&error, there.path()), "no answer");
+        let gone = there.path().with_extension("gone");
+        let text = lookup_failure(&error, &gone);
+        assert!(
+            text.starts_with("no answer; there is no ") && text.contains("name servers"),
+            "{text}"
+        );
     }
 }
