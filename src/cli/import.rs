@@ -11,17 +11,19 @@ use crate::{
     config::{defaults, load},
     error_report::chain,
     import::{
-        self, FileRoot, ForeignServer, ImportContext, ImportFormat, ImportPlan, ImportReadError,
+        self, FileRoot, FileRoots, ForeignServer, ImportContext, ImportPlan, ImportReadError,
+        KnownClient,
     },
+    similar_names,
 };
 
 /// Print the servers that other clients declare as a configuration
 ///
-/// Reads Claude Code (.mcp.json, .claude.json), Claude Desktop, Cursor, VS Code (mcp.json,
-/// settings.json), Windsurf, Codex (config.toml) and OpenCode (opencode.json): the named files, or
-/// those in their usual places. The files are not changed. Secrets are not printed: they become
-/// references to credentials, and standard error lists the credentials to create. Servers that are
-/// disabled, or cannot be used as declared, are printed as comments with the reason.
+/// Reads the files of Claude Code, Claude Desktop, Cursor, VS Code, Codex, Gemini CLI, OpenCode,
+/// Windsurf, Zed, Goose, Cline, Copilot CLI, Kiro, Amp and Roo Code: the named files, or those in
+/// their usual places. The files are not changed. Secrets are not printed: they become references
+/// to credentials, and standard error lists the credentials to create. Servers that are disabled,
+/// or cannot be used as declared, are printed as comments with the reason.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Files of other clients; default: all files in their usual places below the home and the
@@ -30,10 +32,10 @@ pub(super) struct Args {
     /// Read all files in their usual places, the default
     #[arg(long, conflicts_with = "files")]
     all: bool,
-    /// The client that the files belong to: claude-code, claude-desktop, cursor, vscode, windsurf,
-    /// codex or opencode; default: detected from each file
-    #[arg(long, requires = "files", value_parser = format)]
-    format: Option<ImportFormat>,
+    /// The client that the files belong to, such as claude-code, cursor, vscode or codex; default:
+    /// detected from each file
+    #[arg(long, requires = "files", value_name = "CLIENT", value_parser = client)]
+    format: Option<KnownClient>,
     /// Print a module for NixOS that sets services.metamcp
     #[arg(long, conflicts_with = "json")]
     nix: bool,
@@ -42,9 +44,14 @@ pub(super) struct Args {
     json: bool,
 }
 
-fn format(word: &str) -> Result<ImportFormat, String> {
-    let known = || format!("use one of {}", ImportFormat::ALL.map(ImportFormat::word).join(", "));
-    ImportFormat::of_word(word).ok_or_else(known)
+/// Parses the word for a client.
+pub(super) fn client(word: &str) -> Result<KnownClient, String> {
+    KnownClient::of_word(word).ok_or_else(|| {
+        let words = || KnownClient::ALL.into_iter().map(KnownClient::word);
+        let all = format!("use one of {}", words().collect::<Vec<&str>>().join(", "));
+        let similar = similar_names::nearest(word, words().map(str::to_owned));
+        similar_names::did_you_mean(&similar, &all)
+    })
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
@@ -81,13 +88,13 @@ fn validated_toml(import: &ImportPlan) -> Result<String, Failed> {
 /// Reads the named files; a file that cannot be read is an error.
 fn read_named_files(
     files: &[PathBuf],
-    format: Option<ImportFormat>,
+    client: Option<KnownClient>,
 ) -> Result<Vec<ForeignServer>, Failed> {
     let mut found = Vec::new();
     for path in files {
         let text = read_text(path).map_err(|error| unreadable(path, &error))?;
         let context = context(path);
-        let servers = import::read(path, &text, format, &context);
+        let servers = import::read(path, &text, client, &context);
         let servers = servers.map_err(|error| not_imported(Some(path), &error))?;
         if servers.is_empty() {
             output::eprint(&format!("{}: declares no server\n", path.display()));
@@ -99,23 +106,11 @@ fn read_named_files(
 
 /// Reads the files in their usual places. Reports each unreadable file and continues.
 fn read_usual_files() -> Result<Vec<ForeignServer>, Failed> {
-    let home = env::home_dir();
-    let config = env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| home.as_ref().map(|home| home.join(".config")));
-    let project = env::current_dir().ok();
+    let roots = FileRoots::of_process();
     let mut found = Vec::new();
     let (mut n_read, mut failed) = (0, None);
-    for place in import::places() {
-        let root = match place.root {
-            FileRoot::Home => &home,
-            FileRoot::Config => &config,
-            // In the home directory, the paths of a project are those of the user.
-            FileRoot::Project if project == home => &None,
-            FileRoot::Project => &project,
-        };
-        let Some(path) = root.as_ref().map(|root| root.join(place.path)) else { continue };
+    for (client, file) in import::places() {
+        let Some(path) = roots.path(file) else { continue };
         let text = match read_text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -124,11 +119,11 @@ fn read_usual_files() -> Result<Vec<ForeignServer>, Failed> {
                 continue;
             }
         };
-        let context = match place.root {
+        let context = match file.root {
             FileRoot::Project => context(&path),
             FileRoot::Home | FileRoot::Config => ImportContext { project: None, ..context(&path) },
         };
-        match import::read(&path, &text, Some(place.format), &context) {
+        match import::read(&path, &text, Some(client), &context) {
             Ok(servers) => {
                 n_read += 1;
                 found.extend(servers);

@@ -4,76 +4,76 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{client_format::ImportFormat, declaration_origin::ImportContext};
+use super::{
+    client_profile::{ClientFile, FileRoot},
+    declaration_origin::ImportContext,
+    known_client::KnownClient,
+};
 
-/// The base directory of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileRoot {
+/// The directories that the paths of clients' files are relative to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileRoots {
     /// The home of the user.
-    Home,
-    /// The user's configuration directory: `$XDG_CONFIG_HOME`, or `.config` in the home.
-    Config,
-    /// The current directory, if it is a project.
-    Project,
+    pub home: Option<PathBuf>,
+    /// The user's configuration directory.
+    pub config: Option<PathBuf>,
+    /// The current directory.
+    pub project: Option<PathBuf>,
 }
 
-/// The path of one client's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientFile {
-    /// The format of the file.
-    pub format: ImportFormat,
-    /// The base directory.
-    pub root: FileRoot,
-    /// The path relative to it.
-    pub path: &'static str,
+impl FileRoots {
+    /// Returns the directories of this process.
+    pub fn of_process() -> Self {
+        let home = std::env::home_dir();
+        let config = std::env::var_os("XDG_CONFIG_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| home.as_ref().map(|home| home.join(".config")));
+        Self { home, config, project: std::env::current_dir().ok() }
+    }
+
+    /// Returns the absolute path of a file; `None` if its directory is unknown. In the home
+    /// directory, the paths of a project are those of the user.
+    pub fn path(&self, file: &ClientFile) -> Option<PathBuf> {
+        let root = match file.root {
+            FileRoot::Home => &self.home,
+            FileRoot::Config => &self.config,
+            FileRoot::Project if self.project == self.home => &None,
+            FileRoot::Project => &self.project,
+        };
+        root.as_ref().map(|root| root.join(file.path))
+    }
 }
 
-/// Returns all paths, those of the user before those of a project.
-pub fn places() -> impl Iterator<Item = ClientFile> {
-    use FileRoot::{Config, Home, Project};
-    use ImportFormat::{ClaudeCode, ClaudeDesktop, Codex, Cursor, OpenCode, VsCode, Windsurf};
-    [
-        (ClaudeCode, Home, ".claude.json"),
-        (ClaudeDesktop, Config, "Claude/claude_desktop_config.json"),
-        (Cursor, Home, ".cursor/mcp.json"),
-        (VsCode, Config, "Code/User/mcp.json"),
-        (VsCode, Config, "Code/User/settings.json"),
-        (VsCode, Config, "VSCodium/User/mcp.json"),
-        (VsCode, Config, "VSCodium/User/settings.json"),
-        (Windsurf, Home, ".codeium/windsurf/mcp_config.json"),
-        (Codex, Home, ".codex/config.toml"),
-        (OpenCode, Config, "opencode/opencode.json"),
-        (OpenCode, Config, "opencode/opencode.jsonc"),
-        (ClaudeCode, Project, ".mcp.json"),
-        (Cursor, Project, ".cursor/mcp.json"),
-        (VsCode, Project, ".vscode/mcp.json"),
-        (VsCode, Project, ".vscode/settings.json"),
-        (Codex, Project, ".codex/config.toml"),
-        (OpenCode, Project, "opencode.json"),
-        (OpenCode, Project, "opencode.jsonc"),
-        (OpenCode, Project, ".opencode/opencode.json"),
-        (OpenCode, Project, ".opencode/opencode.jsonc"),
-    ]
-    .into_iter()
-    .map(|(format, root, path)| ClientFile { format, root, path })
+/// Returns the files of all clients, those of the user before those of a project.
+pub fn places() -> impl Iterator<Item = (KnownClient, &'static ClientFile)> {
+    let of = |is_wanted: fn(FileRoot) -> bool| {
+        KnownClient::ALL.into_iter().flat_map(move |client| {
+            let files = client.profile().files.iter().filter(move |file| is_wanted(file.root));
+            files.map(move |file| (client, file))
+        })
+    };
+    of(|root| root != FileRoot::Project).chain(of(|root| root == FileRoot::Project))
 }
 
 /// Returns the user and project that the file at `path`, an absolute path, belongs to.
 pub fn context_of(path: &Path, home: Option<&Path>) -> ImportContext {
     let directory = path.parent().unwrap_or(path);
-    // The parent of a client's own directory is the project.
-    let is_clients = |name: &str| matches!(name, ".cursor" | ".vscode" | ".codex" | ".opencode");
-    let name = directory.file_name().and_then(|name| name.to_str());
-    let project: PathBuf = match directory.parent() {
-        Some(parent) if name.is_some_and(is_clients) => parent.to_owned(),
-        _ => directory.to_owned(),
-    };
+    let of_projects = places().filter(|(_, file)| file.root == FileRoot::Project);
+    let depth = of_projects
+        .filter(|(_, file)| path.ends_with(file.path))
+        .map(|(_, file)| Path::new(file.path).components().count())
+        .max();
+    let project = depth.and_then(|depth| path.ancestors().nth(depth)).unwrap_or(directory);
     // A file that applies to all projects of the user belongs to no project.
+    let is_below_home = |file: &ClientFile| {
+        file.root == FileRoot::Home && file.path.contains('/') && path.ends_with(file.path)
+    };
     let is_users = home
         .is_some_and(|home| project == home || project.starts_with(home.join(".config")))
-        || project.ends_with("User")
-        || project.ends_with("windsurf")
-        || project.ends_with("Claude");
+        || depth.is_none() && places().any(|(_, file)| is_below_home(file))
+        || directory.ends_with("User")
+        || directory.ends_with("Claude");
     ImportContext {
         home: home.map(|home| home.display().to_string()),
         project: Some(project.display().to_string()).filter(|_| !is_users),

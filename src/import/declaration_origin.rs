@@ -2,7 +2,7 @@
 //!
 //! Pure.
 
-use super::client_format::ImportFormat;
+use super::known_client::KnownClient;
 
 /// The directories that a file may refer to implicitly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct ImportContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclarationOrigin {
     /// The client.
-    pub format: ImportFormat,
+    pub client: KnownClient,
     /// The file.
     pub file: String,
     /// The project, if one file declares servers for several.
@@ -41,7 +41,7 @@ impl SourceFile {
 
 impl std::fmt::Display for DeclarationOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}, {}", self.format.client(), self.file)?;
+        write!(f, "{}, {}", self.client.title(), self.file)?;
         match &self.project {
             Some(project) => write!(f, ", project {project}"),
             None => Ok(()),

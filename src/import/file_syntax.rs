@@ -1,13 +1,13 @@
-//! The parsing of a file, JSON or TOML, into a tree of values.
+//! The parsing of a file, JSON, TOML or YAML, into a tree of values.
 //!
 //! Pure. An error reports the position and never quotes the text, which may contain secrets.
 
 use std::path::Path;
 
 use jsonc_parser::{ParseOptions, errors::ParseError, parse_to_serde_value};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::client_format::ImportFormat;
+use super::{client_profile::FileLanguage, known_client::KnownClient, yaml_block};
 use crate::config::defaults;
 
 /// The reason why a file could not be imported.
@@ -32,6 +32,12 @@ pub enum ImportReadError {
         /// The column in characters, from 1.
         column: usize,
     },
+    /// Its servers are not YAML in the form that the client writes.
+    #[error("not YAML in the form that Goose writes: line {line}")]
+    Yaml {
+        /// The line, from 1.
+        line: usize,
+    },
     /// It contains no servers in a known form.
     #[error("it declares no MCP servers in a known form")]
     Unknown,
@@ -45,7 +51,7 @@ impl ImportReadError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::TooLarge => "Name a smaller file that declares only the servers.",
-            Self::Json { .. } | Self::Toml { .. } => {
+            Self::Json { .. } | Self::Toml { .. } | Self::Yaml { .. } => {
                 "Correct the file at that place, or name its format with --format."
             }
             Self::Unknown => {
@@ -56,47 +62,56 @@ impl ImportReadError {
     }
 }
 
-/// Parses a text in `format`, or in its detected format, and returns that format.
+/// Parses a file of `client`, or of the detected client, and returns that client.
 pub(super) fn read(
     path: &Path,
     text: &str,
-    format: Option<ImportFormat>,
-) -> Result<(ImportFormat, Value), ImportReadError> {
+    client: Option<KnownClient>,
+) -> Result<(KnownClient, Value), ImportReadError> {
     if text.len() > defaults::IMPORT_BYTES_MAX {
         return Err(ImportReadError::TooLarge);
     }
     // A byte order mark is ignored.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let is_toml = match format {
-        Some(format) => format == ImportFormat::Codex,
-        None => path.extension().is_some_and(|extension| extension == "toml"),
+    let client = client.or_else(|| match path.extension()?.to_str()? {
+        "toml" => Some(KnownClient::Codex),
+        "yaml" | "yml" => Some(KnownClient::Goose),
+        _ => None,
+    });
+    let document = match client.map_or(FileLanguage::Json, |client| client.profile().language) {
+        FileLanguage::Toml => toml(text)?,
+        FileLanguage::Yaml => yaml(text)?,
+        FileLanguage::Json => json(text)?,
     };
-    if is_toml {
-        return Ok((ImportFormat::Codex, toml(text)?));
-    }
-    let document = json(text)?;
-    let format = format.or_else(|| ImportFormat::of_document(path, &document));
-    Ok((format.ok_or(ImportReadError::Unknown)?, document))
+    let client = client.or_else(|| KnownClient::of_document(path, &document));
+    Ok((client.ok_or(ImportReadError::Unknown)?, document))
 }
 
+/// The extensions of JSON that clients accept: comments and trailing commas.
+pub const JSON_OPTIONS: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
 fn json(text: &str) -> Result<Value, ImportReadError> {
-    // Only the extensions that clients accept: comments and trailing commas.
-    let options = ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    };
-    parse_to_serde_value(text, &options).map_err(|error: ParseError| ImportReadError::Json {
+    parse_to_serde_value(text, &JSON_OPTIONS).map_err(|error: ParseError| ImportReadError::Json {
         line: error.line_display(),
         column: error.column_display(),
     })
+}
+
+fn yaml(text: &str) -> Result<Value, ImportReadError> {
+    let servers = yaml_block::read(text, "extensions");
+    let servers = servers.map_err(|error| ImportReadError::Yaml { line: error.line })?;
+    Ok(json!({ "extensions": servers }))
 }
 
 fn toml(text: &str) -> Result<Value, ImportReadError> {

@@ -1,50 +1,63 @@
 //! The conversion of other clients' declarations to a metamcp configuration.
 //!
-//! Pure: texts in, a text out. Files of other clients are never written. A secret in them is never
-//! printed: it becomes a reference, with a description of the value to store there. Each format has
-//! a file that finds its servers; `plan` combines them.
+//! Pure: texts in, a text out. A secret in them is never printed: it becomes a reference, with a
+//! description of the value to store there. `client_profile` describes each client once; clients
+//! with a form of their own have a file that finds the servers. `plan` combines them.
 
 mod claude_code;
 mod client_files;
-mod client_format;
+mod client_profile;
 mod codex;
 mod credentials;
 mod declaration_origin;
 mod endpoint_conversion;
 mod file_syntax;
 mod foreign_server;
+mod gemini;
+mod goose;
+mod known_client;
 mod login_members;
 mod mcp_remote;
 mod opencode;
 mod plan;
 mod report;
 mod secret_detection;
+mod served;
 mod server_conversion;
 mod server_members;
 mod shell_arguments;
+mod shown_secrets;
 mod to_nix;
 mod to_toml;
 mod variable_syntax;
 mod vscode;
+mod yaml_block;
+mod zed;
 
 use std::path::Path;
 
-pub use client_files::{ClientFile, FileRoot, context_of, places};
-pub use client_format::ImportFormat;
+pub use client_files::{FileRoots, context_of, places};
+pub use client_profile::{
+    ClientFile, ClientProfile, EndpointForm, EntrySwitch, FileLanguage, FileRoot, FixedValue,
+    TokenForm,
+};
 pub use credentials::ServerCredential;
 use declaration_origin::SourceFile;
 pub use declaration_origin::{DeclarationOrigin, ImportContext};
-pub use file_syntax::ImportReadError;
+pub use file_syntax::{ImportReadError, JSON_OPTIONS};
 pub use foreign_server::ForeignServer;
+pub use known_client::KnownClient;
 pub use plan::{ImportNote, ImportNoteKind, ImportPlan, ImportState, ImportedServer, import};
+pub use shown_secrets::secrets;
 pub(crate) use to_nix::name as nix_name;
+pub(crate) use yaml_block::{key_rest as yaml_key_rest, value as yaml_value};
 
 use crate::config::defaults;
 
 /// Returns the servers that a file declares.
 ///
-/// The name of the file at `path` decides its format if the content is ambiguous, unless `format`
-/// is given. The file itself is not accessed.
+/// Its content and the name of the file at `path` decide which client it belongs to, unless
+/// `client` is given. The file itself is not accessed.
 ///
 /// # Errors
 ///
@@ -52,20 +65,29 @@ use crate::config::defaults;
 pub fn read(
     path: &Path,
     text: &str,
-    format: Option<ImportFormat>,
+    client: Option<KnownClient>,
     context: &ImportContext,
 ) -> Result<Vec<ForeignServer>, ImportReadError> {
-    let (format, document) = file_syntax::read(path, text, format)?;
-    let origin = DeclarationOrigin { format, file: path.display().to_string(), project: None };
+    let (client, document) = file_syntax::read(path, text, client)?;
+    let origin = DeclarationOrigin { client, file: path.display().to_string(), project: None };
     let file = SourceFile { origin, context: context.clone() };
-    let servers = match format {
-        ImportFormat::ClaudeCode => claude_code::read(&document, &file),
-        ImportFormat::ClaudeDesktop | ImportFormat::Cursor | ImportFormat::Windsurf => {
-            file.mcp_servers(&document["mcpServers"])
-        }
-        ImportFormat::VsCode => vscode::read(&document, &file),
-        ImportFormat::Codex => codex::read(&document, &file),
-        ImportFormat::OpenCode => opencode::read(&document, &file),
+    let servers = match client {
+        KnownClient::ClaudeCode => claude_code::read(&document, &file),
+        KnownClient::VsCode => vscode::read(&document, &file),
+        KnownClient::Codex => codex::read(&document, &file),
+        KnownClient::Gemini => gemini::read(&document, &file),
+        KnownClient::OpenCode => opencode::read(&document, &file),
+        KnownClient::Zed => zed::read(&document, &file),
+        KnownClient::Goose => goose::read(&document, &file),
+        // The other clients have one table in a common form.
+        KnownClient::ClaudeDesktop
+        | KnownClient::Cursor
+        | KnownClient::Windsurf
+        | KnownClient::Cline
+        | KnownClient::CopilotCli
+        | KnownClient::Kiro
+        | KnownClient::Amp
+        | KnownClient::Roo => file.mcp_servers(&document[client.profile().tables[0][0]]),
     };
     if servers.len() > defaults::IMPORT_SERVERS_MAX {
         return Err(ImportReadError::TooMany);

@@ -107,7 +107,7 @@ pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
             notes.push(ImportNote { kind, server: name.to_string(), text });
         };
         if name.as_str() != foreign.name {
-            let client = foreign.origin.format.client();
+            let client = foreign.origin.client.title();
             note(ImportNoteKind::Renamed, format!("{client} calls it {}", quoted(&foreign.name)));
         }
         merged.into_iter().for_each(|text| note(ImportNoteKind::Merged, text));
@@ -116,7 +116,7 @@ pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
         match &state {
             ImportState::Active => {}
             ImportState::Disabled => {
-                let client = foreign.origin.format.client();
+                let client = foreign.origin.client.title();
                 let text = format!("disabled in {client}, so written as a comment");
                 note(ImportNoteKind::Disabled, text);
             }
@@ -172,7 +172,7 @@ impl ImportPlan {
     pub fn sources(&self) -> Vec<(&'static str, &str)> {
         let mut sources = Vec::new();
         for origin in self.servers.iter().flat_map(|server| &server.origins) {
-            let source = (origin.format.client(), origin.file.as_str());
+            let source = (origin.client.title(), origin.file.as_str());
             if !sources.contains(&source) {
                 sources.push(source);
             }
@@ -188,7 +188,7 @@ type Group = (ForeignServer, Vec<DeclarationOrigin>, Vec<String>);
 fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for foreign in found {
-        if foreign.transport.as_ref().is_ok_and(is_metamcp) {
+        if foreign.is_metamcp(defaults::HTTP_ADDRESS) {
             let text = format!("left out: it is metamcp itself ({})", foreign.origin);
             let server = shown(&foreign.name);
             notes.push(ImportNote { kind: ImportNoteKind::LeftOut, server, text });
@@ -225,22 +225,6 @@ fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
     groups
 }
 
-/// Returns `true` if a server is metamcp itself, at its default address or through its bridge.
-fn is_metamcp(transport: &ForeignTransport) -> bool {
-    match transport {
-        ForeignTransport::Endpoint(endpoint) => endpoint
-            .url
-            .as_plain()
-            .and_then(|url| url.parse().ok())
-            .is_some_and(|url| load::is_own_port(&url, defaults::HTTP_ADDRESS)),
-        ForeignTransport::Program { command, args, .. } => {
-            let program = command.as_plain().and_then(|command| command.rsplit('/').next());
-            let first = args.first().and_then(ForeignText::as_plain);
-            program == Some("metamcp") && first == Some("stdio")
-        }
-    }
-}
-
 /// Sets the project as working directory of a program with relative paths.
 fn set_directory(foreign: &mut ForeignServer) {
     let Ok(ForeignTransport::Program { command, args, cwd, .. }) = &mut foreign.transport else {
@@ -264,7 +248,7 @@ fn set_directory(foreign: &mut ForeignServer) {
 /// Returns an unused name that follows the grammar of server names.
 fn name(foreign: &ForeignServer, taken: &BTreeSet<ServerName>) -> ServerName {
     let base = valid(&foreign.name);
-    let client = foreign.origin.format.word();
+    let client = foreign.origin.client.word();
     // The names with a suffix and a number are never exhausted.
     let suffixes = [String::new(), format!("-{client}")].into_iter();
     let suffixes = suffixes.chain((2..).map(|n| format!("-{client}-{n}")));
@@ -277,7 +261,7 @@ fn name(foreign: &ForeignServer, taken: &BTreeSet<ServerName>) -> ServerName {
 }
 
 /// Returns the nearest valid server name.
-fn valid(text: &str) -> String {
+pub(super) fn valid(text: &str) -> String {
     let mut name = String::new();
     for found in text.chars() {
         let found = if found.is_ascii_alphanumeric() || found == '_' { found } else { '-' };

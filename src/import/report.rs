@@ -161,7 +161,7 @@ impl ImportPlan {
 fn server(server: &ImportedServer) -> Value {
     let origin = |origin: &DeclarationOrigin| {
         json!({
-            "client": origin.format.word(), "file": origin.file, "project": origin.project,
+            "client": origin.client.word(), "file": origin.file, "project": origin.project,
         })
     };
     let setting = |(key, setting): &(&str, _)| ((*key).to_owned(), json!(setting));

@@ -258,7 +258,7 @@ impl Converter<'_> {
     }
 
     fn client(&self) -> &'static str {
-        self.foreign.origin.format.client()
+        self.foreign.origin.client.title()
     }
 
     fn credential(

@@ -65,6 +65,16 @@ impl ImportEntry<'_> {
         self.rest.remove(key)
     }
 
+    /// Removes and returns the member if it is as wanted.
+    pub(super) fn take_if(&mut self, key: &str, is_wanted: fn(&Value) -> bool) -> Option<Value> {
+        if self.rest.get(key).is_some_and(is_wanted) { self.take(key) } else { None }
+    }
+
+    /// Adds a member under the key of other clients.
+    pub(super) fn put(&mut self, key: &str, value: Value) {
+        self.rest.insert(key.to_owned(), value);
+    }
+
     pub(super) fn read(&self, text: &str) -> ForeignText {
         ForeignText::read(text, self.syntax, self.context)
     }
@@ -118,7 +128,7 @@ impl ImportEntry<'_> {
 
     /// Removes the transport, in the form that most clients use.
     pub(super) fn take_transport(&mut self) -> Result<ForeignTransport, String> {
-        let url = self.text(&["url", "serverUrl", "baseUrl", "httpUrl"])?;
+        let url = self.text(&["httpUrl", "url", "serverUrl", "baseUrl"])?;
         let command = self.text(&["command"])?;
         match (command, url) {
             (Some(command), None) => self.program(command),
@@ -168,6 +178,10 @@ impl ImportEntry<'_> {
         let lifecycle = self.lifecycle();
         for harmless in HARMLESS {
             self.rest.remove(harmless);
+        }
+        // All tools are offered, as without a list.
+        if self.rest.get("tools").and_then(Value::as_array).is_some_and(|tools| tools == &["*"]) {
+            self.rest.remove("tools");
         }
         let mut ignored: Vec<String> = self.rest.keys().map(|key| shown(key)).collect();
         ignored.append(&mut self.ignored);

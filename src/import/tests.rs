@@ -16,7 +16,7 @@ struct Example {
 /// The marker in every secret of the examples.
 const CANARY: &str = "CANARY";
 
-const EXAMPLES: [Example; 10] = [
+const EXAMPLES: [Example; 18] = [
     Example {
         name: "claude_code_user",
         path: "/home/ada/.claude.json",
@@ -70,6 +70,54 @@ const EXAMPLES: [Example; 10] = [
         path: "/home/ada/.config/opencode/opencode.jsonc",
         text: include_str!("../../tests/import/opencode.jsonc"),
         project: None,
+    },
+    Example {
+        name: "gemini",
+        path: "/srv/shop/.gemini/settings.json",
+        text: include_str!("../../tests/import/gemini.json"),
+        project: Some("/srv/shop"),
+    },
+    Example {
+        name: "zed",
+        path: "/home/ada/.config/zed/settings.json",
+        text: include_str!("../../tests/import/zed.json"),
+        project: None,
+    },
+    Example {
+        name: "goose",
+        path: "/home/ada/.config/goose/config.yaml",
+        text: include_str!("../../tests/import/goose.yaml"),
+        project: None,
+    },
+    Example {
+        name: "cline",
+        path: "/home/ada/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        text: include_str!("../../tests/import/cline.json"),
+        project: None,
+    },
+    Example {
+        name: "copilot_cli",
+        path: "/home/ada/.copilot/mcp-config.json",
+        text: include_str!("../../tests/import/copilot-cli.json"),
+        project: None,
+    },
+    Example {
+        name: "kiro",
+        path: "/srv/shop/.kiro/settings/mcp.json",
+        text: include_str!("../../tests/import/kiro.json"),
+        project: Some("/srv/shop"),
+    },
+    Example {
+        name: "amp",
+        path: "/home/ada/.config/amp/settings.json",
+        text: include_str!("../../tests/import/amp.json"),
+        project: None,
+    },
+    Example {
+        name: "roo",
+        path: "/srv/shop/.roo/mcp.json",
+        text: include_str!("../../tests/import/roo.json"),
+        project: Some("/srv/shop"),
     },
     Example {
         name: "remote_servers",
@@ -194,26 +242,37 @@ fn an_unreadable_file_is_refused_without_quoting_it() {
 
 #[test]
 fn a_format_is_detected_by_content_and_file_name() {
-    for (path, text, format) in [
-        ("x.json", "{\"mcpServers\": {}}", ImportFormat::ClaudeCode),
-        ("/h/.cursor/mcp.json", "{\"mcpServers\": {}}", ImportFormat::Cursor),
-        ("claude_desktop_config.json", "{\"mcpServers\": {}}", ImportFormat::ClaudeDesktop),
-        ("mcp_config.json", "{\"mcpServers\": {}}", ImportFormat::Windsurf),
-        (".claude.json", "{}", ImportFormat::ClaudeCode),
-        ("x.json", "{\"projects\": {}}", ImportFormat::ClaudeCode),
-        ("x.json", "{\"servers\": {}}", ImportFormat::VsCode),
-        ("settings.json", "{\"mcp\": {}}", ImportFormat::VsCode),
-        ("x.json", "{\"mcp\": {}}", ImportFormat::OpenCode),
-        ("x.toml", "", ImportFormat::Codex),
+    for (path, text, client) in [
+        ("x.json", "{\"mcpServers\": {}}", KnownClient::ClaudeCode),
+        ("/h/.cursor/mcp.json", "{\"mcpServers\": {}}", KnownClient::Cursor),
+        ("claude_desktop_config.json", "{\"mcpServers\": {}}", KnownClient::ClaudeDesktop),
+        ("mcp_config.json", "{\"mcpServers\": {}}", KnownClient::Windsurf),
+        (".claude.json", "{}", KnownClient::ClaudeCode),
+        ("x.json", "{\"projects\": {}}", KnownClient::ClaudeCode),
+        ("x.json", "{\"servers\": {}}", KnownClient::VsCode),
+        ("settings.json", "{\"mcp\": {}}", KnownClient::VsCode),
+        ("x.json", "{\"mcp\": {}}", KnownClient::OpenCode),
+        ("x.toml", "", KnownClient::Codex),
+        ("x.yaml", "", KnownClient::Goose),
+        ("x.json", "{\"context_servers\": {}}", KnownClient::Zed),
+        ("x.json", "{\"amp.mcpServers\": {}}", KnownClient::Amp),
+        ("x.json", "{\"mcpServers\": {\"a\": {\"httpUrl\": \"\"}}}", KnownClient::Gemini),
+        ("/h/.gemini/settings.json", "{\"mcpServers\": {}}", KnownClient::Gemini),
+        ("/h/.copilot/mcp-config.json", "{\"mcpServers\": {}}", KnownClient::CopilotCli),
+        ("cline_mcp_settings.json", "{\"mcpServers\": {}}", KnownClient::Cline),
+        ("mcp_settings.json", "{\"mcpServers\": {}}", KnownClient::Roo),
+        ("/p/.roo/mcp.json", "{\"mcpServers\": {}}", KnownClient::Roo),
+        ("/h/.kiro/settings/mcp.json", "{\"mcpServers\": {}}", KnownClient::Kiro),
+        ("/h/Code - OSS/User/mcp.json", "{\"servers\": {}}", KnownClient::VsCode),
     ] {
         let found = file_syntax::read(Path::new(path), text, None).expect(path);
-        assert_eq!(found.0, format, "{path} {text}");
+        assert_eq!(found.0, client, "{path} {text}");
     }
     let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}";
-    let found = read(Path::new("x"), text, Some(ImportFormat::Windsurf), &ImportContext::default());
-    assert_eq!(found.expect("readable")[0].origin.format, ImportFormat::Windsurf);
-    for format in ImportFormat::ALL {
-        assert_eq!(ImportFormat::of_word(format.word()), Some(format));
+    let found = read(Path::new("x"), text, Some(KnownClient::Windsurf), &ImportContext::default());
+    assert_eq!(found.expect("readable")[0].origin.client, KnownClient::Windsurf);
+    for client in KnownClient::ALL {
+        assert_eq!(KnownClient::of_word(client.word()), Some(client));
     }
 }
 
@@ -488,8 +547,8 @@ fn documents() -> impl Strategy<Value = serde_json::Value> {
 /// Reads a text in each format, and asserts that every result is a valid configuration.
 fn holds_for_any(path: &str, text: &str) {
     let context = context_of(Path::new("/srv/shop/.mcp.json"), None);
-    for format in ImportFormat::ALL {
-        if let Ok(found) = read(Path::new(path), text, Some(format), &context) {
+    for client in KnownClient::ALL {
+        if let Ok(found) = read(Path::new(path), text, Some(client), &context) {
             let import = import(found);
             assert_valid(&import.to_toml());
             let is_even = |text: &str| text.matches('{').count() >= 2;

@@ -11,6 +11,8 @@ pub(super) enum VariableSyntax {
     Dollar,
     /// `{env:NAME}`, `{file:PATH}`.
     Braces,
+    /// As `Dollar`, and `$NAME`.
+    Shell,
     /// No references.
     Plain,
 }
@@ -55,6 +57,7 @@ impl ForeignText {
     pub(super) fn read(text: &str, syntax: VariableSyntax, context: &ImportContext) -> Self {
         let open = match syntax {
             VariableSyntax::Dollar => "${",
+            VariableSyntax::Shell => "$",
             VariableSyntax::Braces => "{",
             VariableSyntax::Plain => return Self::plain(text),
         };
@@ -62,13 +65,14 @@ impl ForeignText {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once(open) {
             found.push(TextPiece::Text(before.to_owned()));
-            let piece = after.split_once('}').and_then(|(inside, rest)| {
-                let piece = match syntax {
-                    VariableSyntax::Dollar => dollar(inside, context),
-                    VariableSyntax::Braces | VariableSyntax::Plain => braces(inside, context),
-                };
-                piece.map(|piece| (piece, rest))
-            });
+            let piece = match (syntax, after.strip_prefix('{')) {
+                (VariableSyntax::Shell, None) => bare(after, context),
+                (VariableSyntax::Shell, Some(after)) => enclosed(after, context, dollar),
+                (VariableSyntax::Dollar, _) => enclosed(after, context, dollar),
+                (VariableSyntax::Braces | VariableSyntax::Plain, _) => {
+                    enclosed(after, context, braces)
+                }
+            };
             match piece {
                 Some((piece, after)) => {
                     found.push(piece);
@@ -109,6 +113,24 @@ impl ForeignText {
             _ => None,
         })
     }
+}
+
+/// Reads a reference up to its closing brace, and returns the text behind it.
+fn enclosed<'a>(
+    after: &'a str,
+    context: &ImportContext,
+    read: fn(&str, &ImportContext) -> Option<TextPiece>,
+) -> Option<(TextPiece, &'a str)> {
+    let (inside, rest) = after.split_once('}')?;
+    Some((read(inside, context)?, rest))
+}
+
+/// Reads a name without braces, and returns the text behind it.
+fn bare<'a>(after: &'a str, context: &ImportContext) -> Option<(TextPiece, &'a str)> {
+    let is_part = |found: char| found.is_ascii_alphanumeric() || found == '_';
+    let end = after.find(|found| !is_part(found)).unwrap_or(after.len());
+    let (name, rest) = after.split_at(end);
+    is_name(name).then(|| (variable(name, false, context), rest))
 }
 
 fn is_name(text: &str) -> bool {
@@ -214,6 +236,15 @@ mod tests {
         assert_eq!(
             read("{env:A}{b} {file:~/k}", VariableSyntax::Braces),
             [variable("A", false), text("{b} "), TextPiece::File("/home/ada/k".to_owned())]
+        );
+    }
+
+    #[test]
+    fn a_variable_may_stand_without_braces_as_in_a_shell() {
+        let read = |text| read(text, VariableSyntax::Shell);
+        assert_eq!(
+            read("a-$B_1/${C}$ $1"),
+            [text("a-"), variable("B_1", false), text("/"), variable("C", false), text("$ $1")]
         );
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::harness::daemon::{self, PROGRAM};
 
 /// The example files, each with the path where its client keeps the file.
-const PLACES: [(&str, &str); 9] = [
+const PLACES: [(&str, &str); 17] = [
     ("claude-code-user.json", "home/.claude.json"),
     ("claude-code-project.json", "shop/.mcp.json"),
     ("claude-desktop.json", "home/.config/Claude/claude_desktop_config.json"),
@@ -22,6 +22,14 @@ const PLACES: [(&str, &str); 9] = [
     ("windsurf.json", "home/.codeium/windsurf/mcp_config.json"),
     ("codex.toml", "home/.codex/config.toml"),
     ("opencode.jsonc", "home/.config/opencode/opencode.jsonc"),
+    ("gemini.json", "shop/.gemini/settings.json"),
+    ("zed.json", "home/.config/zed/settings.json"),
+    ("goose.yaml", "home/.config/goose/config.yaml"),
+    ("cline.json", "home/.cline/data/settings/cline_mcp_settings.json"),
+    ("copilot-cli.json", "home/.copilot/mcp-config.json"),
+    ("kiro.json", "home/.kiro/settings/mcp.json"),
+    ("amp.json", "home/.config/amp/settings.json"),
+    ("roo.json", "shop/.roo/mcp.json"),
 ];
 
 /// Runs `metamcp import` in the project below `root`, with a home directory below `root`.
@@ -74,8 +82,23 @@ fn import_reads_the_files_of_all_clients_and_leaves_them_unchanged() {
         origins.map(|client| client.as_str().expect("a text").to_owned()).collect();
     clients.sort();
     clients.dedup();
-    let all =
-        ["claude-code", "claude-desktop", "codex", "cursor", "opencode", "vscode", "windsurf"];
+    let all = [
+        "amp",
+        "claude-code",
+        "claude-desktop",
+        "cline",
+        "codex",
+        "copilot-cli",
+        "cursor",
+        "gemini",
+        "goose",
+        "kiro",
+        "opencode",
+        "roo",
+        "vscode",
+        "windsurf",
+        "zed",
+    ];
     assert_eq!(clients, all);
     assert!(stderr.contains("Credentials to create"), "{stderr}");
 
@@ -121,7 +144,7 @@ fn import_fails_on_an_unreadable_named_file_and_skips_an_unreadable_usual_one() 
 fn wrong_usage_of_import_exits_with_64() {
     let directory = tempfile::tempdir().expect("a directory");
     for wrong in [
-        &["--format", "zed", "x.json"][..],
+        &["--format", "vi", "x.json"][..],
         &["--format", "cursor"],
         &["--nix", "--json"],
         &["--all", "x.json"],
