@@ -52,6 +52,7 @@
 //! | connection | one live MCP session with a server, shared by clients through a mux |
 //! | connector | the trust, the proxy and the policy for addresses with which connections to one server are made |
 //! | continuation | the code that turns the outcome of an exchange into an answer, or into the next request |
+//! | client profile | the description of one client: its files, and the form of its declarations |
 //! | control interface | JSON-RPC for operators, on a Unix socket or at `/rpc` |
 //! | demand | the log level and the resources that clients want a connection to report |
 //! | directory | the tools of all servers, by name and by search |
@@ -115,7 +116,8 @@
 //! | [`fair_share`] | fair shares: queues for permits, and evictable permits |
 //! | [`redact`] | foreign text made safe to show: no secrets, no control characters |
 //! | [`compute_pool`] | computations beside the event loops, in turn for each account |
-//! | [`import`] | the configurations of other clients, converted to that of metamcp |
+//! | [`import`] | the clients and their files; their configurations, converted to that of metamcp |
+//! | [`connect`] | the entry of metamcp in the files of clients |
 //! | [`confine`] | the confinement of a process before it runs untrusted code; dropped capabilities |
 //! | [`systemd`] | inherited sockets, notifications, the service's own unit |
 //! | [`telemetry`] | logs, and the liveness of the event loops |
@@ -198,6 +200,7 @@ pub mod cli;
 pub mod compute_pool;
 pub mod config;
 pub mod confine;
+pub mod connect;
 pub mod connection;
 pub mod control;
 pub mod daemon;

@@ -15,8 +15,10 @@ mod auth;
 mod auto_start;
 mod call;
 mod check;
+mod client_file;
 mod complete;
 mod configuration;
+mod connect;
 mod demo_server;
 mod doctor;
 mod effective;
@@ -95,6 +97,8 @@ enum Command {
     Logs(logs::Args),
     Doctor(doctor::Args),
     Import(import::Args),
+    Connect(connect::Args),
+    Disconnect(connect::DisconnectArgs),
     Typegen(typegen::Args),
     Schema(generate::SchemaArgs),
     Stdio(stdio::Args),
@@ -231,6 +235,8 @@ pub fn main() -> ExitCode {
         Command::Logs(args) => logs::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Import(args) => import::run(&args),
+        Command::Connect(args) => connect::run(&args),
+        Command::Disconnect(args) => connect::disconnect(&args),
         Command::Typegen(args) => typegen::run(&args),
         Command::Schema(args) => generate::schema(&args),
         Command::Stdio(args) => stdio::run(&args),

@@ -142,7 +142,7 @@ pub(super) fn forbid_dumps() -> Result<(), Failed> {
 }
 
 /// Returns the address for a client on this host: an unspecified address becomes the loopback.
-fn client_address(address: SocketAddr) -> SocketAddr {
+pub(super) fn client_address(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

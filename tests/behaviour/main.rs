@@ -21,6 +21,7 @@ mod command_line;
 mod concurrent_clients;
 mod configuration;
 mod confine;
+mod connect;
 mod connection_churn;
 mod content_types;
 mod control;

@@ -1,0 +1,363 @@
+//! `metamcp connect` and `metamcp disconnect`: the entry of metamcp in the files of clients.
+
+use std::{
+    fs,
+    io::{self, IsTerminal as _, Write as _},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    FAILED, Failed,
+    client_file::OpenedFile,
+    configuration, output,
+    overrides::ConfigOverrides,
+    serve::client_address,
+    terminal,
+    text_table::{CellColour, TableCell, TextTable},
+};
+use crate::{
+    config::Config,
+    connect::{
+        self, ClientFileError, ClientLink, ConnectRequest, DiffLine, FileChange, TOKEN_VARIABLE,
+    },
+    import::{self, KnownClient},
+    server_name::ServerName,
+    similar_names,
+};
+
+/// Connect a client to metamcp
+///
+/// Writes an entry for metamcp into the client's file: shows the difference, asks, and keeps a
+/// backup beside the file. Everything else in the file stays, comments included. `disconnect`
+/// undoes it. Without a client, lists the clients and whether they are connected.
+///
+/// The entry leads to the address of the configuration. If a token is required, the entry refers to
+/// the variable METAMCP_TOKEN of the client. A client that cannot do that, or that only starts
+/// programs, starts `metamcp stdio`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The client, such as claude-code, claude-desktop, cursor, vscode, codex, gemini, opencode,
+    /// windsurf, zed, goose or cline
+    #[arg(value_parser = super::import::client)]
+    client: Option<KnownClient>,
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// Show the client only this server, unchanged
+    #[arg(long, value_name = "NAME", requires = "client")]
+    server: Option<String>,
+    /// Show the client a few tools that find and call all others
+    #[arg(long, conflicts_with = "server", requires = "client")]
+    meta: bool,
+    /// The name of the entry
+    #[arg(long, value_name = "ENTRY", default_value = "metamcp")]
+    name: String,
+    /// Switch off the entries of servers that metamcp serves under the same name
+    #[arg(long, requires = "client")]
+    disable_served: bool,
+    /// The configuration file of metamcp; default: METAMCP_CONFIG, then this user's, then this
+    /// host's
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Disconnect a client from metamcp
+///
+/// Removes the entry of metamcp from the client's file, and switches on again what `connect
+/// --disable-served` has switched off. If the file is as `connect` left it, it becomes exactly what
+/// it was.
+#[derive(Debug, clap::Args)]
+pub(super) struct DisconnectArgs {
+    /// The client, as for `connect`
+    #[arg(value_parser = super::import::client)]
+    client: KnownClient,
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// The configuration file of metamcp, for its address
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// The options for the change of a client's file.
+#[derive(Debug, clap::Args)]
+pub(super) struct ChangeArgs {
+    /// The file that is changed: that of the user, or that of the project in the current directory
+    #[arg(long, default_value = "user", value_parser = ["user", "project"])]
+    pub(super) scope: String,
+    /// The client's file, if it is elsewhere
+    #[arg(long, value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
+    /// Write without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Show the difference and write nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let config = load(args.config.clone())?;
+    let address = client_address(config.listen.http);
+    let Some(client) = args.client else { return list(&args.change, address) };
+    let mut file = OpenedFile::open(client, &args.change)?;
+    let (link, notes) = link(args, client, &config, address)?;
+    let request = ConnectRequest {
+        client,
+        name: &args.name,
+        link,
+        address,
+        served: args.disable_served.then_some(&config),
+    };
+    let change = connect::connect(&request, file.text.as_deref());
+    let change = change.map_err(|error| refused(&file, &error, &connect::snippet(&request)))?;
+    let Some(change) = change else {
+        let text = format!("{} is connected already: {}", client.title(), file.path.display());
+        output::print(&format!("{text}\n"));
+        return Ok(());
+    };
+    show(&file, &change);
+    for note in &notes {
+        output::print(&format!("note: {note}\n"));
+    }
+    if !args.change.is_agreed("Write this?")? {
+        return Ok(());
+    }
+    file.write(&change)?;
+    report(&file, client, "connected", &change);
+    Ok(())
+}
+
+pub(super) fn disconnect(args: &DisconnectArgs) -> Result<(), Failed> {
+    let client = args.client;
+    let mut file = OpenedFile::open(client, &args.change)?;
+    // The entries are also found in the record, so a broken configuration does not matter.
+    let address = load(args.config.clone())
+        .map_or(crate::config::defaults::HTTP_ADDRESS, |config| client_address(config.listen.http));
+    let not_connected =
+        || format!("{} is not connected: {}\n", client.title(), file.path.display());
+    let Some(text) = file.text.clone() else {
+        output::print(&not_connected());
+        return Ok(());
+    };
+    let change = match file.former() {
+        Some(change) => Some(change),
+        None => connect::disconnect(client, &text, file.record.as_ref(), address)
+            .map_err(|error| refused(&file, &error, ""))?,
+    };
+    let Some(change) = change else {
+        output::print(&not_connected());
+        return Ok(());
+    };
+    show(&file, &change);
+    if !args.change.is_agreed(if change.text.is_some() {
+        "Write this?"
+    } else {
+        "Remove this file?"
+    })? {
+        return Ok(());
+    }
+    file.undo(&change)?;
+    report(&file, client, "disconnected", &change);
+    Ok(())
+}
+
+impl ChangeArgs {
+    /// Asks whether a change is to be made. Without a terminal, only `--yes` agrees.
+    fn is_agreed(&self, question: &str) -> Result<bool, Failed> {
+        if self.dry_run {
+            return Ok(false);
+        }
+        if self.yes {
+            return Ok(true);
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Failed::new(
+                FAILED,
+                "nothing is written, because there is no terminal to ask",
+            )
+            .hint("Add --yes to write without asking, or --dry-run to only see the difference."));
+        }
+        let mut stderr = io::stderr();
+        let _reader_gone = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer);
+        read.map_err(|error| Failed::new(FAILED, format!("cannot read the answer: {error}")))?;
+        let is_agreed = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
+        if !is_agreed {
+            output::eprint("Nothing is written.\n");
+        }
+        Ok(is_agreed)
+    }
+}
+
+/// Returns the configuration of metamcp.
+fn load(file: Option<PathBuf>) -> Result<Config, Failed> {
+    let sources = configuration::sources(file, &ConfigOverrides::default())?;
+    Ok(configuration::load(&sources)?.config)
+}
+
+/// Returns the way to metamcp for a client, and notes about it.
+fn link(
+    args: &Args,
+    client: KnownClient,
+    config: &Config,
+    address: SocketAddr,
+) -> Result<(ClientLink, Vec<String>), Failed> {
+    if let Some(server) = &args.server {
+        let names = || config.servers.keys().map(ServerName::as_str);
+        if !names().any(|name| name == server) {
+            let similar = similar_names::nearest(server, names().map(str::to_owned));
+            let hint =
+                similar_names::did_you_mean(&similar, "`metamcp servers` lists the servers.");
+            return Err(Failed::new(FAILED, format!("there is no server `{server}`")).hint(hint));
+        }
+    }
+    let (path, mut words) = match (&args.server, args.meta) {
+        (Some(server), _) => {
+            (format!("servers/{server}"), vec!["--server".to_owned(), server.clone()])
+        }
+        (None, true) => ("meta".to_owned(), vec!["--view".to_owned(), "meta".to_owned()]),
+        (None, false) => (String::new(), Vec::new()),
+    };
+    let title = client.title();
+    let has_token = config.listen.token.is_some();
+    let form = client.profile().endpoint.as_ref();
+    let reason = match form {
+        None => Some(format!("{title} only starts programs")),
+        Some(form) if has_token && form.token.is_none() => {
+            Some(format!("{title} cannot read a token from a variable"))
+        }
+        Some(_) if address.port() == 0 => {
+            Some("the port of the service is not known before its start".to_owned())
+        }
+        Some(_) => None,
+    };
+    if let Some(reason) = reason {
+        words.insert(0, "stdio".to_owned());
+        let command = configuration::own_program()?.display().to_string();
+        let note = format!("{reason}, so it starts `metamcp stdio`, which reaches the service");
+        return Ok((ClientLink::Program { command, args: words }, vec![note]));
+    }
+    let mut notes = Vec::new();
+    let scheme = if config.listen.tls.is_some() { "https" } else { "http" };
+    if config.listen.tls.is_some() {
+        notes.push(format!("{title} must trust the certificate of `listen.tls`"));
+    }
+    if has_token {
+        notes.push(format!("set {TOKEN_VARIABLE} to the token in the environment of {title}"));
+    }
+    let url = format!("{scheme}://{address}/{path}");
+    Ok((ClientLink::Endpoint { url, has_token }, notes))
+}
+
+/// Prints the difference that a change makes, without secrets.
+fn show(file: &OpenedFile, change: &FileChange) {
+    let before = file.text.as_deref().unwrap_or_default();
+    let after = change.text.as_deref().unwrap_or_default();
+    let mut secrets = import::secrets(file.client, before);
+    secrets.extend(import::secrets(file.client, after));
+    // The name of a variable is no secret.
+    secrets.retain(|secret| !secret.contains(TOKEN_VARIABLE));
+    let path = file.path.display();
+    let name = |text: Option<&str>| match text {
+        Some(_) => path.to_string(),
+        None => "/dev/null".to_owned(),
+    };
+    let paint = |colour: CellColour, text: &str| match terminal::is_coloured() {
+        true => colour.paint(text),
+        false => text.to_owned(),
+    };
+    let mut shown = format!(
+        "{}\n{}\n",
+        paint(CellColour::Bold, &format!("--- {}", name(file.text.as_deref()))),
+        paint(CellColour::Bold, &format!("+++ {}", name(change.text.as_deref())))
+    );
+    let hide = |line: &str| {
+        let hidden = secrets.iter().fold(line.to_owned(), |line, secret| {
+            let escaped = serde_json::Value::from(secret.as_str()).to_string();
+            line.replace(escaped.trim_matches('"'), "***").replace(secret.as_str(), "***")
+        });
+        terminal::escape_lines(&hidden)
+    };
+    for line in connect::unified(before, after) {
+        shown.push_str(&match line {
+            DiffLine::Place(text) => paint(CellColour::Dim, &text),
+            DiffLine::Same(text) => format!(" {}", hide(&text)),
+            DiffLine::Removed(text) => paint(CellColour::Red, &format!("-{}", hide(&text))),
+            DiffLine::Added(text) => paint(CellColour::Green, &format!("+{}", hide(&text))),
+        });
+        shown.push('\n');
+    }
+    output::print(&shown);
+}
+
+/// Reports a change that was made.
+fn report(file: &OpenedFile, client: KnownClient, done: &str, change: &FileChange) {
+    output::print(&format!("{} is {done}: {}\n", client.title(), file.path.display()));
+    let names: Vec<&str> = change.switched.iter().map(|entry| entry.name.as_str()).collect();
+    if !names.is_empty() {
+        let switched = if done == "connected" { "switched off" } else { "switched on again" };
+        output::print(&format!("{switched}: {}\n", terminal::escape(&names.join(", "))));
+    }
+    if let Some(backup) = file.backup_path().filter(|path| path.exists()) {
+        output::print(&format!("backup: {}\n", backup.display()));
+    }
+    output::print(&format!("Restart {} to apply the change.\n", client.title()));
+}
+
+/// Returns the failure for a file that is not changed, with the entry to paste.
+fn refused(file: &OpenedFile, error: &ClientFileError, snippet: &str) -> Failed {
+    let failed = Failed::new(FAILED, format!("`{}` is not changed: {error}", file.path.display()));
+    match error {
+        ClientFileError::Taken(_) => {
+            failed.hint("Choose another name for the entry of metamcp with --name.")
+        }
+        _ if snippet.is_empty() => failed.hint("Remove the entry of metamcp by hand."),
+        _ => failed
+            .hint(format!("Correct the file and try again, or add this by hand:\n\n{snippet}")),
+    }
+}
+
+/// Lists the clients, their files, and whether they are connected.
+fn list(change: &ChangeArgs, address: SocketAddr) -> Result<(), Failed> {
+    let mut table = TextTable::headed(["CLIENT", "FOUND", "CONNECTED", "FILE"]);
+    for client in KnownClient::ALL {
+        let Ok(file) = OpenedFile::open(client, change) else { continue };
+        let is_found = file.text.is_some() || is_installed(client) || has_directory(&file.path);
+        let own = file.text.as_deref().map(|text| connect::own_entries(client, text, address));
+        let connected = match own {
+            Some(Ok(names)) if !names.is_empty() => {
+                TableCell::from(terminal::escape(&names.join(", "))).colour(CellColour::Green)
+            }
+            Some(Err(_)) => TableCell::from("unreadable").colour(CellColour::Red),
+            _ => TableCell::from("no").colour(CellColour::Dim),
+        };
+        table.row([
+            TableCell::from(client.word()),
+            TableCell::from(if is_found { "yes" } else { "no" }),
+            connected,
+            TableCell::from(file.path.display().to_string()),
+        ]);
+    }
+    output::table(&table);
+    Ok(())
+}
+
+/// Returns whether a program of the client is in the search path.
+fn is_installed(client: KnownClient) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut directories = std::env::split_paths(&path);
+    directories.any(|directory| {
+        client.profile().programs.iter().any(|program| directory.join(program).is_file())
+    })
+}
+
+/// Returns whether the client has made its directory. The home itself is no sign of a client.
+fn has_directory(path: &Path) -> bool {
+    let directory = path.parent();
+    directory.is_some_and(|directory| {
+        directory.is_dir()
+            && std::env::home_dir().as_deref() != Some(directory)
+            && fs::canonicalize(directory).ok() != std::env::current_dir().ok()
+    })
+}

@@ -1,0 +1,65 @@
+//! The record of a connected client, from which it is disconnected exactly.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The changes of one client's file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionRecord {
+    /// The word of the client.
+    pub client: String,
+    /// The file.
+    pub file: PathBuf,
+    /// The names of metamcp's entries.
+    pub entries: BTreeSet<String>,
+    /// The entries that were switched off.
+    pub switched: Vec<SwitchedEntry>,
+    /// The number of tables that were made.
+    pub n_tables_made: usize,
+    /// The file did not exist before.
+    pub was_made: bool,
+    /// The digest of the file before all changes, if it can be restored.
+    pub before: Option<String>,
+    /// The digest of the file after them.
+    pub after: String,
+}
+
+/// An entry that was switched off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchedEntry {
+    /// Its name.
+    pub name: String,
+    /// The way in which it was switched off.
+    pub how: SwitchedHow,
+}
+
+/// The way in which an entry was switched off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SwitchedHow {
+    /// By the client's own flag.
+    Flag {
+        /// Its former value; `None` if there was none.
+        before: Option<bool>,
+    },
+    /// Removed, since the client has no flag.
+    Removed {
+        /// The declaration.
+        declaration: String,
+    },
+}
+
+impl ConnectionRecord {
+    /// Returns the digest of a file.
+    pub fn digest(bytes: &[u8]) -> String {
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns the name of the file with the record.
+    pub fn file_name(&self) -> String {
+        let digest = Self::digest(self.file.as_os_str().as_encoded_bytes());
+        format!("{}-{}.json", self.client, &digest[..16])
+    }
+}

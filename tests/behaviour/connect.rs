@@ -1,0 +1,165 @@
+//! `metamcp connect` and `disconnect`: the entry of metamcp in the files of clients.
+#![expect(clippy::disallowed_methods, reason = "starts the program in another home")]
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::harness::daemon::PROGRAM;
+
+/// A home directory in which metamcp changes the files of clients.
+struct ClientHome {
+    directory: tempfile::TempDir,
+}
+
+impl ClientHome {
+    fn new(config: &str) -> Self {
+        let home = Self { directory: tempfile::tempdir().expect("a directory") };
+        home.write(".config/metamcp/metamcp.toml", config);
+        fs::create_dir_all(home.path("shop")).expect("made");
+        home
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.directory.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("below the home")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// Runs metamcp, and returns its exit code, and its output with the home as `~`.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = Command::new(PROGRAM)
+            .args(arguments)
+            .current_dir(self.path("shop"))
+            .env_clear()
+            .env("HOME", self.directory.path())
+            .env("PATH", self.path("bin"))
+            .stdin(Stdio::null())
+            .output()
+            .expect("it starts");
+        let home = self.directory.path().display().to_string();
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8").replace(&home, "~");
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    }
+}
+
+const CURSOR: &str = "{\n  // mine\n  \"mcpServers\": {\n    \"time\": {\n      \"command\": \"mcp-time\",\n      \"env\": { \"API_TOKEN\": \"CANARY-0123456789\" }\n    }\n  }\n}\n";
+
+#[test]
+fn a_client_is_connected_with_a_backup_and_disconnected_to_the_same_bytes() {
+    let home = ClientHome::new("[servers.time]\ncommand = \"mcp-time\"\n");
+    home.write("dotfiles/mcp.json", CURSOR);
+    fs::create_dir_all(home.path(".cursor")).expect("made");
+    symlink(home.path("dotfiles/mcp.json"), home.path(".cursor/mcp.json")).expect("linked");
+    let mode = fs::Permissions::from_mode(0o640);
+    fs::set_permissions(home.path("dotfiles/mcp.json"), mode).expect("changed");
+
+    let (code, stdout, stderr) = home.run(&["connect", "cursor"]);
+    assert_eq!(code, 1, "without a terminal, nothing is written");
+    insta::assert_snapshot!(format!("{stdout}{stderr}"));
+    assert_eq!(home.run(&["connect", "cursor", "--dry-run"]).0, 0);
+    assert_eq!(home.read("dotfiles/mcp.json"), CURSOR);
+
+    let (code, stdout, stderr) = home.run(&["connect", "cursor", "--disable-served", "--yes"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(!stdout.contains("CANARY") && stdout.contains("switched off: time"), "{stdout}");
+    let after = home.read(".cursor/mcp.json");
+    assert!(after.contains("// mine") && !after.contains("mcp-time"), "{after}");
+    assert!(home.path(".cursor/mcp.json").is_symlink());
+    let mode = |path| fs::metadata(home.path(path)).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode("dotfiles/mcp.json"), 0o640);
+    assert_eq!(home.read(".cursor/mcp.json.before-metamcp"), CURSOR);
+    assert_eq!(mode(".cursor/mcp.json.before-metamcp"), 0o640);
+
+    let (code, stdout, _) = home.run(&["connect", "cursor", "--disable-served", "--yes"]);
+    assert_eq!((code, stdout.as_str()), (0, "Cursor is connected already: ~/.cursor/mcp.json\n"));
+    let (_, stdout, _) = home.run(&["connect"]);
+    let row = stdout.lines().find(|line| line.starts_with("cursor ")).expect("a row");
+    assert!(row.contains("metamcp") && row.contains("~/.cursor/mcp.json"), "{stdout}");
+
+    let (code, stdout, _) = home.run(&["disconnect", "cursor", "--yes"]);
+    assert_eq!(code, 0, "{stdout}");
+    assert!(!stdout.contains("CANARY"), "{stdout}");
+    assert_eq!(home.read("dotfiles/mcp.json"), CURSOR);
+    assert!(!home.path(".cursor/mcp.json.before-metamcp").exists());
+    let (code, stdout, _) = home.run(&["disconnect", "cursor", "--yes"]);
+    assert_eq!((code, stdout.as_str()), (0, "Cursor is not connected: ~/.cursor/mcp.json\n"));
+}
+
+#[test]
+fn changes_of_the_user_after_connecting_stay_when_the_client_is_disconnected() {
+    let home = ClientHome::new("[servers.time]\ncommand = \"mcp-time\"\n");
+    home.write(".cursor/mcp.json", CURSOR);
+    assert_eq!(home.run(&["connect", "cursor", "--disable-served", "--yes"]).0, 0);
+    let changed = home.read(".cursor/mcp.json").replace("// mine", "// ours");
+    home.write(".cursor/mcp.json", &changed);
+    assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).0, 0);
+    let text = home.read(".cursor/mcp.json");
+    assert!(
+        text.contains("// ours") && text.contains("CANARY") && !text.contains("12011"),
+        "{text}"
+    );
+    assert_eq!(home.read(".cursor/mcp.json.before-metamcp"), CURSOR);
+}
+
+#[test]
+fn a_file_that_connect_made_is_removed_by_disconnect() {
+    let home = ClientHome::new("[servers.time]\ncommand = \"mcp-time\"\n");
+    for (client, scope, file) in [
+        ("claude-code", "project", "shop/.mcp.json"),
+        ("claude-code", "user", ".claude.json"),
+        ("vscode", "project", "shop/.vscode/mcp.json"),
+        ("codex", "user", ".codex/config.toml"),
+        ("goose", "user", ".config/goose/config.yaml"),
+        ("gemini", "user", ".gemini/settings.json"),
+    ] {
+        let (code, stdout, stderr) = home.run(&["connect", client, "--scope", scope, "--yes"]);
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        assert!(home.read(file).contains("http://127.0.0.1:12011/"), "{client}");
+        assert_eq!(home.run(&["disconnect", client, "--scope", scope, "--yes"]).0, 0);
+        assert!(!home.path(file).exists(), "{client}");
+    }
+}
+
+#[test]
+fn the_entry_follows_the_configuration_and_shows_no_token() {
+    let home = ClientHome::new(
+        "[listen]\nhttp = \"127.0.0.1:4711\"\ntoken = \"env:METAMCP_TOKEN\"\n[servers.time]\ncommand = \"mcp-time\"\n",
+    );
+    let shown = |arguments: &[&str]| {
+        let (code, stdout, stderr) = home.run(&[&["connect", "--dry-run"], arguments].concat());
+        format!("{code}\n{stdout}{stderr}").replace(PROGRAM, "/bin/metamcp")
+    };
+    insta::assert_snapshot!(
+        [
+            shown(&["codex", "--server", "time", "--name", "time"]),
+            shown(&["zed", "--meta"]),
+            shown(&["claude-desktop"]),
+            shown(&["cursor", "--server", "tiem"]),
+            shown(&["cursr"]),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
+fn a_file_that_does_not_parse_is_left_alone_with_an_entry_to_paste() {
+    let home = ClientHome::new("[servers.time]\ncommand = \"mcp-time\"\n");
+    home.write(".gemini/settings.json", "{ \"token\": CANARY");
+    let (code, stdout, stderr) = home.run(&["connect", "gemini", "--yes"]);
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    insta::assert_snapshot!(stderr);
+    assert_eq!(home.read(".gemini/settings.json"), "{ \"token\": CANARY");
+    assert!(!Path::new(&home.path(".gemini/settings.json.before-metamcp")).exists());
+}
