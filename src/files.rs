@@ -6,7 +6,7 @@
 use std::{
     fs,
     io::{self, Read as _, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, fchown},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -87,7 +87,8 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(&directory.join(name), bytes, 0o600, None)
 }
 
-/// Replaces the content of a shared file. It keeps its permissions; a new file gets the usual ones.
+/// Replaces the content of a shared file. It keeps its permissions, and its owner as far as this user
+/// may set it; a new file gets the usual ones.
 /// A link is kept, and its target is replaced.
 ///
 /// # Errors
@@ -103,7 +104,7 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
                     "it is not a regular file",
                 ));
             }
-            put(&path, bytes, 0o600, Some(found.permissions()))
+            put(&path, bytes, 0o600, Some(&found))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => put(path, bytes, 0o666, None),
         Err(error) => Err(error),
@@ -118,13 +119,9 @@ pub fn own_directory(variable: &str, below_home: &str) -> Option<PathBuf> {
     named.or_else(home).filter(|path| path.is_absolute())
 }
 
-/// Writes a file next to `path` and renames it. It gets `permissions`, or `mode` without the umask.
-fn put(
-    path: &Path,
-    bytes: &[u8],
-    mode: u32,
-    permissions: Option<fs::Permissions>,
-) -> io::Result<()> {
+/// Writes a file next to `path` and renames it. It gets the permissions of the `replaced` file, or
+/// `mode` without the umask.
+fn put(path: &Path, bytes: &[u8], mode: u32, replaced: Option<&fs::Metadata>) -> io::Result<()> {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -133,8 +130,10 @@ fn put(
         let mut file =
             fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft)?;
         file.write_all(bytes)?;
-        if let Some(permissions) = permissions {
-            file.set_permissions(permissions)?;
+        if let Some(replaced) = replaced {
+            // Only root may give a file to another user.
+            let _not_root = fchown(&file, Some(replaced.uid()), Some(replaced.gid()));
+            file.set_permissions(replaced.permissions())?;
         }
         // Without this, a power failure may leave an empty file.
         file.sync_data()?;

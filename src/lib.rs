@@ -54,6 +54,7 @@
 //! | continuation | the code that turns the outcome of an exchange into an answer, or into the next request |
 //! | client profile | the description of one client: its files, and the form of its declarations |
 //! | control interface | JSON-RPC for operators, on a Unix socket or at `/rpc` |
+//! | credential | a secret in a file of its own: in systemd's directory, or beside the configuration |
 //! | demand | the log level and the resources that clients want a connection to report |
 //! | directory | the tools of all servers, by name and by search |
 //! | era | `legacy` (versions up to 2025-11-25, with a handshake) or `modern` (2026-07-28, without) |

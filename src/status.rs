@@ -1,6 +1,7 @@
 //! The status of the service for systemd, probes and operators.
 
 use std::{
+    path::{self, Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -8,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::{runtime::Handle, sync::Semaphore, time::Instant};
@@ -40,6 +42,8 @@ pub struct StatusBoard {
     pool: Arc<Pool>,
     catalog: Arc<Catalog>,
     liveness: Arc<Liveness>,
+    /// The configuration file, as an absolute path.
+    config_file: ArcSwapOption<PathBuf>,
     /// The permit to measure: one measurement at a time, since it reads all of `/proc`.
     memory_meter: Arc<Semaphore>,
 }
@@ -128,8 +132,20 @@ impl StatusBoard {
             pool,
             catalog,
             liveness,
+            config_file: ArcSwapOption::empty(),
             memory_meter: Arc::new(Semaphore::new(1)),
         })
+    }
+
+    /// Records the configuration file in use.
+    pub fn follow_config(&self, file: Option<&Path>) {
+        let absolute = |file: &Path| path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        self.config_file.store(file.map(|file| Arc::new(absolute(file))));
+    }
+
+    /// Returns the configuration file in use, as an absolute path.
+    pub fn config_file(&self) -> Option<Arc<PathBuf>> {
+        self.config_file.load_full()
     }
 
     /// Records whether clients are served.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{CONFIG, FAILED, Failed, overrides::ConfigOverrides};
 use crate::{
-    config::{self, ConfigSources, LoadedConfig, environment},
+    config::{self, ConfigSources, LoadedConfig, credential_directories, environment},
     demo::Demo,
     error_report::chain,
 };
@@ -42,6 +42,7 @@ pub(super) fn without_flags(file: PathBuf) -> ConfigSources {
 
 /// Loads the configuration from all its sources.
 pub(super) fn load(sources: &ConfigSources) -> Result<LoadedConfig, Failed> {
+    credential_directories::follow_config(sources.file.as_deref());
     sources.load().map_err(|error| Failed::new(CONFIG, chain(&error)))
 }
 

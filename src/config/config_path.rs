@@ -13,8 +13,7 @@ const HOST_FILE: &str = "/etc/metamcp/metamcp.toml";
 
 /// Returns the configuration file to read without `--config`, or `None` if there is none.
 pub fn usual_file() -> Option<PathBuf> {
-    let own = files::own_directory("XDG_CONFIG_HOME", ".config");
-    let own = own.map(|directory| directory.join("metamcp/metamcp.toml"));
+    let own = own_file();
     // An unreadable file is returned too: loading it reports the error.
     let is_there = |file: &PathBuf| match file.symlink_metadata() {
         Ok(_) => true,
@@ -23,6 +22,12 @@ pub fn usual_file() -> Option<PathBuf> {
     let usual = own.into_iter().chain([HOST_FILE.into()]).find(is_there);
     // A file that the variable names is returned even if absent: loading it reports that.
     file_of_environment().or(usual)
+}
+
+/// Returns the configuration file of this user, which need not exist.
+pub fn own_file() -> Option<PathBuf> {
+    let own = files::own_directory("XDG_CONFIG_HOME", ".config");
+    own.map(|directory| directory.join("metamcp/metamcp.toml"))
 }
 
 /// Returns the configuration file that [`VARIABLE`] names.

@@ -56,6 +56,13 @@ pub(super) fn text(path: &Path) -> Result<String, LoadError> {
 pub(super) fn decoded(path: &Path, bytes: &[u8]) -> Result<String, LoadError> {
     // Some editors begin a file with a byte order mark, which has no meaning.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if bytes.trim_ascii_start().starts_with(b"{") {
+        let at = bytes.len() - bytes.trim_ascii_start().len();
+        let help = format!("run `metamcp import {}` to convert its servers", path.display());
+        let problem = ConfigProblem::at(at..at + 1, "the file is JSON, and not TOML").help(help);
+        let text = String::from_utf8_lossy(bytes);
+        return Err(LoadError::Content(Box::new(problem.locate(path, &text))));
+    }
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
         let at = error.valid_up_to();
         let problem =

@@ -9,8 +9,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{defaults, refusal::Refusal};
-use crate::files;
+use super::{credential_directories, defaults, refusal::Refusal};
 
 /// A reference in words.
 pub(super) const REFERENCE: &str = "reference to a secret, credential:NAME or env:NAME";
@@ -43,7 +42,7 @@ pub static SECRET_WORDS: LazyLock<SecretWords> = LazyLock::new(|| {
 
 /// Returns the directory that systemd's `LoadCredential=` fills, if there is one.
 pub fn credentials_directory() -> Option<PathBuf> {
-    std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
+    credential_directories::of_systemd()
 }
 
 /// Returns the names of the credentials in `directory` that every user of this host can read.
@@ -64,7 +63,8 @@ pub fn exposed_credentials(directory: &Path) -> Vec<String> {
 
 /// A literal value, or a reference to one.
 ///
-/// `credential:NAME` is the file NAME in the directory that systemd's `LoadCredential=` fills.
+/// `credential:NAME` is the file NAME in the directory that systemd's `LoadCredential=` fills, or
+/// else in the directory `credentials` beside the configuration file.
 /// `env:NAME` is a variable of the service's environment. Any other text is a literal. References
 /// keep secrets out of configuration files, which on NixOS every user can read.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -86,6 +86,16 @@ pub enum SecretError {
     NoDirectory {
         /// The credential's name.
         name: String,
+    },
+    /// No directory has the file.
+    #[error("there is no `credential:{name}` in `{}`", directory.display())]
+    Missing {
+        /// The credential's name.
+        name: String,
+        /// The directory beside the configuration file.
+        directory: PathBuf,
+        /// systemd runs the service as a unit, which can load credentials.
+        is_unit: bool,
     },
     /// The file cannot be read.
     #[error("cannot read `credential:{name}`")]
@@ -113,6 +123,12 @@ impl SecretError {
     /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
+            Self::Missing { is_unit: false, .. } => {
+                "Write the value into a file of that name there, and make it private: `chmod 600 FILE`."
+            }
+            Self::Missing { is_unit: true, .. } => {
+                "Write the value into a file of that name there, or add `LoadCredential=NAME:/path` to the unit."
+            }
             Self::NoDirectory { .. } | Self::Credential { .. } => {
                 "Add `LoadCredential=NAME:/path` to the unit, or NAME to `services.metamcp.credentials`."
             }
@@ -167,14 +183,17 @@ impl SecretValue {
         if !Self::is_credential_name(&name) {
             return Err(SecretError::Name { name });
         }
-        let Some(directory) = credentials else { return Err(SecretError::NoDirectory { name }) };
-        files::bounded(&directory.join(&name), defaults::CREDENTIAL_BYTES_MAX)
+        let path = credential_directories::path_of(&name, credentials)?;
+        credential_directories::read(&path, credentials)
             .map_err(|source| SecretError::Credential { name, source })
     }
 
     /// Returns whether `name` is a plain file name.
     pub fn is_credential_name(name: &str) -> bool {
-        !name.is_empty() && !name.contains(['/', '\0']) && !name.starts_with('.')
+        !name.is_empty()
+            && name.len() <= defaults::CREDENTIAL_NAME_BYTES_MAX
+            && !name.contains(['/', '\0'])
+            && !name.starts_with('.')
     }
 
     /// Reads a value that may be a reference, and checks the name of a credential.

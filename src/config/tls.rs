@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    SecretValue,
+    SecretValue, credential_directories,
     refusal::{KEY, Refusal},
     secret::SecretError,
 };
@@ -39,12 +39,11 @@ impl PemSource {
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if there is no credentials directory.
+    /// [`SecretError`] if no directory has the credential.
     pub fn path(&self, credentials: Option<&Path>) -> Result<PathBuf, SecretError> {
-        match (self, credentials) {
-            (Self::File(path), _) => Ok(path.clone()),
-            (Self::Credential(name), Some(directory)) => Ok(directory.join(name)),
-            (Self::Credential(name), None) => Err(SecretError::NoDirectory { name: name.clone() }),
+        match self {
+            Self::File(path) => Ok(path.clone()),
+            Self::Credential(name) => credential_directories::path_of(name, credentials),
         }
     }
 }

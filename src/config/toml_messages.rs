@@ -33,6 +33,10 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
     let (message, help) = if is_array_of_tables(text, span.start) {
         let message = "a table in double brackets".to_owned();
         (message, Some("write its name in single brackets: each name has one table".to_owned()))
+    } else if message.starts_with("invalid type: sequence")
+        && key_before(text, span.start) == "command"
+    {
+        ("`command` is a list".to_owned(), Some(command_help(text, &span)))
     } else if is_date(&message, text, span.start) {
         ("a date".to_owned(), Some("write it in quotes: no key takes a date".to_owned()))
     } else if message.starts_with("unknown ") {
@@ -52,6 +56,17 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
         Some(help) => problem.help(help),
         None => problem,
     }
+}
+
+/// Returns the help for a command line that is one list. Only its first word is shown, because the
+/// others may be secrets.
+fn command_help(text: &str, span: &Range<usize>) -> String {
+    let list = text.get(span.clone()).unwrap_or_default();
+    let first = list.split(['"', '\'']).nth(1).filter(|word| !word.is_empty());
+    format!(
+        "write `command = \"{}\"`, and the other words as `args = [\"…\"]`",
+        first.unwrap_or("PROGRAM")
+    )
 }
 
 /// Returns the part of `span` on its first line. For a missing value, the parser marks the whole

@@ -32,6 +32,9 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
     let found = board.status();
     let mut answer = json!({
         "pid": found.pid,
+        "uid": rustix::process::geteuid().as_raw(),
+        "gid": rustix::process::getegid().as_raw(),
+        "configFile": board.config_file().as_deref(),
         "uptime": found.uptime_ms,
         "serverCount": servers.len(),
         "servers": servers,

@@ -156,6 +156,7 @@ impl Daemon {
         let liveness = Liveness::new();
         let board =
             StatusBoard::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
+        board.follow_config(source.file.as_deref());
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Arc::new(Provisioner::new(slots, clients, Arc::clone(&catalog), &config));
         let forwarder = Forwarder::new(Arc::clone(&pool), Arc::clone(&sessions), config);

@@ -5,7 +5,10 @@ use std::{fs, io, path::Path, sync::Arc};
 use super::Daemon;
 use crate::{
     bearer_token::BearerToken,
-    config::{Config, ExecuteConfig, defaults, load::LoadError, secret::credentials_directory},
+    config::{
+        Config, ExecuteConfig, credential_directories, defaults, load::LoadError,
+        secret::credentials_directory,
+    },
     control::{NamedFile, ReloadError},
     error_report::chain,
     reconfigure::{ConfigChange, Reconfigure, ServerDiff},
@@ -38,10 +41,15 @@ impl Daemon {
             tracing::info!("nothing to reload: there is no configuration file");
             return Err(ReloadError::NoFile);
         };
+        // The checks read credentials beside the new file.
+        credential_directories::follow_config(Some(&path));
         let applied = self.apply(&path, bytes.as_deref());
         self.notice = applied.as_ref().err().map(ReloadError::notice);
         if applied.is_ok() {
+            self.board.follow_config(Some(&path));
             self.source.file = Some(path);
+        } else {
+            credential_directories::follow_config(self.source.file.as_deref());
         }
         applied
     }

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{
-        self, Config, ConfigSources, ExecuteConfig, defaults, environment, load::LoadError,
-        secret::credentials_directory,
+        self, Config, ConfigSources, ExecuteConfig, credential_directories, defaults, environment,
+        load::LoadError, secret::credentials_directory,
     },
     error_report::chain,
     files,
@@ -112,6 +112,7 @@ pub async fn examine(
     let named = named.into_iter().find_map(|(file, why)| Some((file?, why)));
     let config = configuration(named.as_ref(), found);
     let file = named.map(|(file, _)| file);
+    credential_directories::follow_config(file.as_deref());
     if let (Some(server), Some(config)) = (&request.server, &config)
         && !config.declared_servers().any(|(name, _)| name == server)
     {
@@ -127,7 +128,9 @@ pub async fn examine(
             if let Some(file) = &file {
                 file_permissions::secrets_in(file, config, found);
             }
-            file_permissions::credentials(credentials_directory().as_deref(), found);
+            for directory in [credentials_directory(), credential_directories::beside_config()] {
+                file_permissions::credentials(directory.as_deref(), found);
+            }
         }
         if let (Some(unit), Some(directives)) = (&installed, &directives) {
             examine_unit(unit, directives, &command, found).await;

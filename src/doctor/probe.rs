@@ -326,7 +326,9 @@ fn failure_finding(
 
 fn credential_of(error: &SecretError) -> Option<&str> {
     match error {
-        SecretError::NoDirectory { name } | SecretError::Credential { name, .. } => Some(name),
+        SecretError::NoDirectory { name }
+        | SecretError::Missing { name, .. }
+        | SecretError::Credential { name, .. } => Some(name),
         SecretError::Name { .. } | SecretError::Env { .. } => None,
     }
 }

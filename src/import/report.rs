@@ -25,7 +25,10 @@ pub(super) enum ReportTarget {
 
 /// Returns the lines of the header comment.
 pub(super) fn head(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
-    let mut lines = vec!["Written by `metamcp import` from".to_owned()];
+    let mut lines = match import.sources().is_empty() {
+        true => vec!["Written by `metamcp add`".to_owned()],
+        false => vec!["Written by `metamcp import` from".to_owned()],
+    };
     for (client, file) in import.sources() {
         lines.push(format!("  {file} ({client})"));
     }
@@ -46,7 +49,7 @@ fn credentials(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
     }
     let title = match place {
         ReportTarget::File => {
-            "Credentials to create, each a file (LoadCredential=NAME:/path of the unit):"
+            "Credentials to create, each a file in `credentials` beside the configuration:"
         }
         ReportTarget::Module => "Files with secrets to create, readable by root:",
     };

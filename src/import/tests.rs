@@ -428,7 +428,7 @@ fn an_option_of_mcp_remote_is_converted_or_named() {
     # Written by `metamcp import` from
     #   /srv/shop/.mcp.json (Claude Code)
     #
-    # Credentials to create, each a file (LoadCredential=NAME:/path of the unit):
+    # Credentials to create, each a file in `credentials` beside the configuration:
     #   a-authorization: `Bearer ` and the value that is asked for, joined, for a in /srv/shop/.mcp.json
     #   a-x-team: the text there and the value of $CITY, joined, for a in /srv/shop/.mcp.json
 

@@ -376,7 +376,7 @@ fn an_unusable_token_is_a_configuration_error() {
     short = short.flags(&[]);
     for (start, reason) in [
         (short, "has 6 characters and needs at least 16"),
-        (Daemon::with(LISTEN), "Add `LoadCredential="),
+        (Daemon::with(LISTEN), "add `LoadCredential="),
         (Daemon::with("[listen]\ntoken = \"env:NO_SUCH_TOKEN\"\n"), "Set the variable"),
         (Daemon::with("[listen]\ntoken = \"canary-canary-canary\"\n"), "write \"credential:NAME\""),
         (

@@ -81,6 +81,8 @@ impl Rig {
             (r"pid \d+", "pid PID"),
             (r"up \d+ s\b", "up UPTIME"),
             (r#""pid": \d+"#, r#""pid": "PID""#),
+            (r#""(uid|gid)": \d+"#, r#""$1": "ID""#),
+            (r#""configFile": "[^"]+""#, r#""configFile": "FILE""#),
             (
                 r#""(uptime|tasks|\w+Bytes|lastHealthCheck|lastHealthCheckAgoMs|requests)": (\d+|"[^"]+")"#,
                 r#""$1": "N""#,

@@ -263,7 +263,7 @@ async fn a_signing_key_that_cannot_be_stored_is_logged_as_temporary() {
 async fn a_short_or_missing_signing_key_is_reported_with_its_source() {
     let credentials = tempfile::tempdir().expect("a directory");
     fs::write(credentials.path().join("short"), "0123456789").expect("written");
-    for (name, reason) in [("short", "has 10 bytes"), ("gone", "No such file")] {
+    for (name, reason) in [("short", "has 10 bytes"), ("gone", "there is no")] {
         let config = listen(&format!("session_key = \"credential:{name}\""));
         let start = Daemon::with(config).env("CREDENTIALS_DIRECTORY", credentials.path());
         let mut daemon = start.spawn();

@@ -200,7 +200,7 @@ async fn the_certificate_and_the_key_are_read_from_credentials() {
 
     let mut without = Daemon::with(&config).spawn();
     assert_eq!(without.wait_exit().code(), Some(78));
-    assert!(without.log().contains("hint: Add `LoadCredential="), "{}", without.log());
+    assert!(without.log().contains("or add `LoadCredential="), "{}", without.log());
 }
 
 #[test]

@@ -88,6 +88,9 @@ pub const MEASURE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The largest credential, in bytes. Source: systemd's bound.
 pub const CREDENTIAL_BYTES_MAX: u64 = 1 << 20;
 
+/// The longest name of a credential, in bytes. Source: `NAME_MAX` of Linux.
+pub const CREDENTIAL_NAME_BYTES_MAX: usize = 255;
+
 /// The largest number of credentials that are checked for readers: more than a host has.
 pub const CREDENTIALS_MAX: usize = 1000;
 

@@ -2,15 +2,19 @@
 //!
 //! Values that differ from run to run are replaced.
 
+use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::harness::{daemon::Daemon, fake::Fakes, operator::Operator};
 
 /// The members whose value varies, each with its replacement.
-const VARYING: [(&str, &str); 15] = [
+const VARYING: [(&str, &str); 18] = [
     // Concurrent list requests cause one or several attempts to connect a missing server.
     ("failures", "[number]"),
     ("pid", "[process]"),
+    ("uid", "[user]"),
+    ("gid", "[group]"),
+    ("configFile", "[path]"),
     ("uptime", "[milliseconds]"),
     ("lastHealthCheck", "[time]"),
     ("lastHealthCheckAgoMs", "[milliseconds]"),
@@ -62,7 +66,11 @@ async fn assert_recorded(operator: &mut Operator, name: &str, method: &str, para
         }
         _ => outcome,
     };
-    insta::assert_snapshot!(name, format!("{method} {params}\n\n{outcome:#}"));
+    // The directory of the configuration.
+    let directory = Regex::new(r"/[^ `]*/\.tmp\w+").expect("a pattern");
+    let outcome = format!("{outcome:#}");
+    let outcome = directory.replace_all(&outcome, "DIR");
+    insta::assert_snapshot!(name, format!("{method} {params}\n\n{outcome}"));
 }
 
 #[tokio::test]
