@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    CONFIG, Failed, configuration, effective, output, overrides::ConfigOverrides, quantity,
-    service_target, status_report,
+    CONFIG, Failed, configuration, effective, missing_parts, output, overrides::ConfigOverrides,
+    quantity, service_target, status_report,
 };
 use crate::{
     config::{self, Config, TransportConfig, load},
@@ -18,7 +18,8 @@ use crate::{
 ///
 /// Exits with 0 when the file is valid, and with 78 when it has an error: the message names file,
 /// line and column, shows the text, and says what to write instead. The files of certificates and
-/// keys are read; credentials are not, because only the service has access to them.
+/// keys are read. A program with a path must exist. A program that is not in this shell's PATH, and a
+/// credential that is not here, give a warning: the service may have them.
 ///
 /// The file does not list the items that servers offer. A running service reports items with the
 /// same name in the merged view; a conflict between two servers in the file is an error, too.
@@ -69,6 +70,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let config = load::file(&file).map_err(|error| Failed::new(CONFIG, chain(&error)))?;
     if !args.no_files {
         certificates(&config)?;
+        missing(&config, &file)?;
     }
     if !args.no_files && !args.offline {
         ask(args.target.socket.as_deref(), &config)?;
@@ -102,6 +104,27 @@ fn certificates(config: &Config) -> Result<(), Failed> {
         })?;
     }
     Ok(())
+}
+
+/// Warns of programs and credentials that are not here.
+///
+/// # Errors
+///
+/// [`Failed`] if the service cannot start a program either.
+fn missing(config: &Config, file: &Path) -> Result<(), Failed> {
+    let parts = [missing_parts::programs(config), missing_parts::credentials(config, file)];
+    let mut certain = Vec::new();
+    for part in parts.into_iter().flatten() {
+        match part.is_certain {
+            true => certain.push(part.text),
+            false => output::eprint(&format!("warning: {}\n", part.text)),
+        }
+    }
+    let Some((first, others)) = certain.split_first() else { return Ok(()) };
+    let failed = others.iter().fold(Failed::new(CONFIG, first), |failed, text| failed.detail(text));
+    Err(failed.hint(
+        "Install the program, or correct its path. For a file of another host, add --no-files.",
+    ))
 }
 
 /// Prints the warning about scripts that run without isolation.

@@ -10,6 +10,7 @@ use tokio::{
 
 use crate::{name_sources, sandbox};
 
+mod add;
 mod arguments;
 mod auth;
 mod auto_start;
@@ -17,8 +18,10 @@ mod call;
 mod check;
 mod client_file;
 mod complete;
+mod config_edit;
 mod configuration;
 mod connect;
+mod credential_files;
 mod demo_server;
 mod doctor;
 mod effective;
@@ -28,15 +31,19 @@ mod interruptible_request;
 mod item_output;
 mod login;
 mod logs;
+mod missing_parts;
 mod output;
 mod overrides;
+mod port_holder;
 mod progress_line;
 mod prompts;
 mod quantity;
 mod reload;
 mod resources;
 mod run;
+mod secret_input;
 mod serve;
+mod server_switch;
 mod servers;
 mod service_target;
 mod status;
@@ -76,6 +83,10 @@ enum Command {
     Check(check::Args),
     Status(status::Args),
     Servers(servers::Args),
+    Add(add::Args),
+    Remove(server_switch::RemoveArgs),
+    Enable(server_switch::EnableArgs),
+    Disable(server_switch::DisableArgs),
     Tools(tools::Args),
     Info(tools::InfoArgs),
     Call(call::Args),
@@ -214,6 +225,10 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Servers(args) => servers::run(&args),
+        Command::Add(args) => add::run(&args),
+        Command::Remove(args) => server_switch::remove(&args),
+        Command::Enable(args) => server_switch::enable(&args),
+        Command::Disable(args) => server_switch::disable(&args),
         Command::Tools(args) => tools::run(&args),
         Command::Info(args) => tools::info(&args),
         Command::Call(args) => call::run(args),

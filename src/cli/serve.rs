@@ -1,20 +1,23 @@
 //! `metamcp serve`: the service itself.
 
 use std::{
+    io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
 
+use nix::unistd::{Uid, User};
 use tokio::runtime::Builder;
 
 use super::{
-    CONFIG, FAILED, Failed, configuration, output, overrides::ConfigOverrides, runtime, stdio,
+    CONFIG, FAILED, Failed, configuration, output, overrides::ConfigOverrides,
+    port_holder::PortHolder, runtime, stdio, terminal,
 };
 use crate::{
     bearer_token::BearerToken,
     config::{
-        Config,
+        Config, credential_directories,
         secret::{credentials_directory, exposed_credentials},
     },
     confine::privilege_drop,
@@ -46,6 +49,9 @@ pub(super) struct Args {
     /// The configuration file; default: METAMCP_CONFIG, then this user's, then this host's
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Same as --config FILE
+    #[arg(conflicts_with = "config")]
+    file: Option<PathBuf>,
     /// Run as a service that a command has started
     #[arg(long, hide = true)]
     launched: bool,
@@ -56,7 +62,8 @@ pub(super) struct Args {
 /// The time limit for remaining tasks at exit. All essential work is done by then.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(super) fn run(args: Args) -> Result<(), Failed> {
+pub(super) fn run(mut args: Args) -> Result<(), Failed> {
+    args.config = args.config.or(args.file.take());
     if args.overrides.is_stdio() {
         return stdio::standalone(
             configuration::sources(args.config, &args.overrides)?,
@@ -98,11 +105,6 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     }
     let runtime = runtime(Builder::new_multi_thread())?;
     let served = runtime.block_on(async move {
-        let failed = |error: StartError| {
-            // With this exit code the service manager does not restart the service.
-            let code = if matches!(error, StartError::Exposed(_)) { CONFIG } else { FAILED };
-            Failed::new(code, chain(&error)).hint(error.hint())
-        };
         let listeners = Listeners::open(inherited, &config.listen).await.map_err(failed)?;
         if !listeners.was_inherited() {
             output::print(&welcome(&listeners, &config, sources.file.as_deref()));
@@ -118,6 +120,38 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
     served
 }
 
+/// Returns the failure of a start.
+fn failed(error: StartError) -> Failed {
+    // With this exit code the service manager does not restart the service.
+    let code = if matches!(error, StartError::Exposed(_)) { CONFIG } else { FAILED };
+    let failed = Failed::new(code, chain(&error));
+    let StartError::Http(address, source) = &error else { return failed.hint(error.hint()) };
+    if source.kind() != io::ErrorKind::AddrInUse {
+        return failed.hint(error.hint());
+    }
+    let found = PortHolder::find(*address);
+    let who = match (&found.process, found.uid) {
+        (Some((pid, name)), _) => format!("`{}` (pid {pid})", terminal::escape(name)),
+        (None, Some(uid)) => {
+            let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+            format!("a program of `{}`", user.map_or_else(|| uid.to_string(), |user| user.name))
+        }
+        (None, None) => "another program".to_owned(),
+    };
+    if found.is_metamcp {
+        return failed.detail(format!("{who} listens there and is a metamcp service")).hint(
+            "Run `metamcp status` to see that service. For a second one, set `listen.http` and `listen.control`.",
+        );
+    }
+    let port = address.port();
+    let next = format!("set `listen.http`, as in `metamcp serve --port {}`", port.wrapping_add(1));
+    let failed = failed.detail(format!("{who} listens there"));
+    failed.hint(match found.process {
+        Some(_) => format!("End that program, or {next}."),
+        None => format!("Run `ss -ltnp 'sport = :{port}'` as root to see that program, or {next}."),
+    })
+}
+
 /// Logs the configuration file, ignored variables and exposed credentials.
 fn log_sources(file: Option<&Path>, unknown: &[String], credentials: Option<&Path>) {
     match file.map(Path::display) {
@@ -127,7 +161,9 @@ fn log_sources(file: Option<&Path>, unknown: &[String], credentials: Option<&Pat
     for name in unknown {
         tracing::warn!(name, "environment variable `{name}` is ignored: it names no key");
     }
-    for name in credentials.map(exposed_credentials).unwrap_or_default() {
+    let beside = credential_directories::beside_config();
+    let directories = credentials.into_iter().chain(beside.as_deref());
+    for name in directories.flat_map(exposed_credentials) {
         tracing::warn!(
             credential = name,
             "all users can read the credential `{name}`: run `chmod o=` on its file"

@@ -24,7 +24,7 @@ fn check_exits_with_0_for_a_valid_file_and_with_78_for_an_invalid_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let good = directory.path().join("good.toml");
     let bad = directory.path().join("bad.toml");
-    fs::write(&good, "[servers.a]\ncommand = \"x\"\n").expect("written");
+    fs::write(&good, "[servers.a]\ncommand = \"sh\"\n").expect("written");
     fs::write(&bad, "[servers.a]\ncommand = \"x\"\n[servers.b]\ncomand = \"y\"\n")
         .expect("written");
 
@@ -47,6 +47,82 @@ fn check_exits_with_0_for_a_valid_file_and_with_78_for_an_invalid_one() {
       | ^^^^^^
       = help: did you mean `command`?
     "#);
+}
+
+/// Runs `metamcp check` on a text; returns code and standard error.
+fn checked(name: &str, text: &str, more: &[&str]) -> (i32, String) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join(name);
+    fs::write(&file, text).expect("written");
+    let file = file.display().to_string();
+    let (code, _, stderr) = daemon::run(&[&["check", "--offline", &file], more].concat());
+    (code, stderr.replace(&directory.path().display().to_string(), "DIR"))
+}
+
+#[test]
+fn check_reports_missing_programs_and_credentials() {
+    let (code, stderr) = checked("c.toml", "[servers.a]\ncommand = \"/no/such\"\n", &[]);
+    assert_eq!(code, 78);
+    assert!(stderr.contains("server `a`: there is no program `/no/such`"), "{stderr}");
+    let text = "[servers.a]\ncommand = \"no-such\"\nenv = { T = \"credential:t\" }\n";
+    let (code, stderr) = checked("c.toml", text, &[]);
+    assert_eq!(code, 0);
+    assert!(stderr.contains("warning: server `a`: there is no program `no-such` in"), "{stderr}");
+    let expected = "warning: server `a`: there is no credential `t` in `DIR/credentials`\n";
+    assert!(stderr.contains(expected), "{stderr}");
+    assert_eq!(checked("c.toml", text, &["--no-files"]), (0, String::new()));
+}
+
+#[test]
+fn a_command_that_is_a_list_is_refused_with_the_two_keys() {
+    let (code, stderr) =
+        checked("c.toml", "[servers.a]\ncommand = [\"npx\", \"-y\", \"x\"]\n", &[]);
+    assert_eq!(code, 78);
+    insta::assert_snapshot!(stderr);
+}
+
+#[test]
+fn a_json_file_in_place_of_the_configuration_names_the_import() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("mcp.json");
+    fs::write(&file, "{ \"mcpServers\": {} }\n").expect("written");
+    let path = file.display().to_string();
+    for arguments in [&["check", &path][..], &["serve", &path], &["serve", "--config", &path]] {
+        let (code, _, stderr) = daemon::run(arguments);
+        assert_eq!(code, 78);
+        assert!(stderr.starts_with("error: the file is JSON, and not TOML\n"), "{stderr}");
+        assert!(stderr.contains(&format!("metamcp import {path}")), "{stderr}");
+    }
+}
+
+#[test]
+fn a_service_whose_port_is_taken_names_the_program_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let (file, socket) = (directory.path().join("c.toml"), directory.path().join("c.sock"));
+    let text = format!("[listen]\nhttp = \"{address}\"\ncontrol = {socket:?}\n");
+    fs::write(&file, text).expect("written");
+    let refused = || {
+        let ended = daemon::serve(&file).wait_with_output().expect("it ends");
+        assert_eq!(ended.status.code(), Some(1));
+        String::from_utf8_lossy(&ended.stderr).into_owned()
+    };
+    let stderr = refused();
+    assert!(stderr.contains(&format!("cannot listen on {address}")), "{stderr}");
+    // The service has dropped the capability to see other programs of root.
+    let holder = match rustix::process::geteuid().is_root() {
+        true => "a program of `root` listens there\n".to_owned(),
+        false => format!("(pid {}) listens there\n", std::process::id()),
+    };
+    assert!(stderr.contains(&holder), "{stderr}");
+
+    let daemon = Daemon::with("").ready();
+    let text = format!("[listen]\nhttp = \"{}\"\ncontrol = {socket:?}\n", daemon.address());
+    fs::write(&file, text).expect("written");
+    let stderr = refused();
+    assert!(stderr.contains(" listens there and is a metamcp service\n"), "{stderr}");
+    assert!(stderr.contains("metamcp status"), "{stderr}");
 }
 
 #[test]

@@ -64,6 +64,7 @@ mod retry_after;
 mod sandbox_pipe;
 mod server_eras;
 mod server_restarts;
+mod servers_by_hand;
 mod service;
 mod service_lifecycle;
 mod session_renewal;

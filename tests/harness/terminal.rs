@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::Read as _,
+    io::{Read as _, Write as _},
     os::{
         fd::{AsFd as _, OwnedFd},
         unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
@@ -25,6 +25,7 @@ use super::DEADLINE;
 pub(crate) struct Terminal {
     /// Held open, so that the output remains readable after a program ends.
     slave: Option<File>,
+    keyboard: File,
     written: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
 }
@@ -44,6 +45,7 @@ impl Terminal {
         let slave = options.open(path).expect("it opens");
         let size = Winsize { ws_col: columns, ws_row: lines, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(slave.as_fd(), size).expect("it takes the size");
+        let keyboard = File::from(master.try_clone().expect("a copy"));
         let written: Arc<Mutex<Vec<u8>>> = Arc::default();
         let shared = Arc::clone(&written);
         let reader = std::thread::spawn(move || {
@@ -53,12 +55,17 @@ impl Terminal {
                 shared.lock().expect("not poisoned").extend_from_slice(&piece[..n_bytes]);
             }
         });
-        Self { slave: Some(slave), written, reader: Some(reader) }
+        Self { slave: Some(slave), keyboard, written, reader: Some(reader) }
     }
 
     /// Returns the terminal as a standard stream for a program.
     pub(crate) fn stream(&self) -> Stdio {
         self.slave.as_ref().expect("it is open").try_clone().expect("a copy").into()
+    }
+
+    /// Types a text.
+    pub(crate) fn type_text(&self, text: &str) {
+        (&self.keyboard).write_all(text.as_bytes()).expect("it takes input");
     }
 
     /// Returns the output so far.

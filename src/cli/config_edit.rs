@@ -1,0 +1,328 @@
+//! The edit of a configuration file: found, checked, written, applied by a reload, and undone if the
+//! service refuses it.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+use nix::unistd::{Uid, User};
+use rustix::fs::Access;
+use serde_json::{Value, json};
+
+use super::{
+    CONFIG, FAILED, Failed, UNAVAILABLE, output, quantity,
+    service_target::{self, ServiceTarget},
+};
+use crate::{
+    config::{self, defaults, file_edit::FileEditError, load},
+    error_report::chain,
+    files,
+    server_name::ServerName,
+    systemd::own_unit::SystemdUnit,
+};
+
+/// The directory of files that Nix generates.
+const NIX_STORE: &str = "/nix/store";
+
+/// The configuration file that a command edits.
+pub(super) struct ConfigEdit<'a> {
+    target: &'a ServiceTarget,
+    /// The file.
+    pub(super) file: PathBuf,
+    /// Its text; `None` without a file.
+    text: Option<String>,
+    /// The user and group of the running service, if it reads this file.
+    pub(super) service: Option<(u32, u32)>,
+    /// Another service runs, which does not read this file.
+    is_beside_service: bool,
+}
+
+impl<'a> ConfigEdit<'a> {
+    /// Finds the file: the named one, that of the running service, or the usual one.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] if the service has no file, or the file cannot be read.
+    pub(super) fn find(target: &'a ServiceTarget, named: Option<&Path>) -> Result<Self, Failed> {
+        let status = running(target)?;
+        let read = status.as_ref().and_then(|status| status["configFile"].as_str());
+        let file = match (named, read) {
+            (Some(named), _) => std::path::absolute(named).map_err(|error| {
+                Failed::new(FAILED, format!("cannot resolve the path of the file: {error}"))
+            })?,
+            (None, Some(read)) => PathBuf::from(read),
+            (None, None) => {
+                if status.as_ref().is_some_and(|status| status["configFile"].is_null()) {
+                    return Err(demonstration());
+                }
+                let usual = config::usual_file().or_else(config::own_file);
+                usual.ok_or_else(super::configuration::no_file)?
+            }
+        };
+        let is_read = read.is_some_and(|read| is_same(Path::new(read), &file));
+        let id = |member: &str| status.as_ref()?[member].as_u64().and_then(|id| id.try_into().ok());
+        let service = id("uid").zip(id("gid")).filter(|_| is_read);
+        let text =
+            match files::bounded(&file, defaults::CONFIG_BYTES_MAX) {
+                Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| {
+                    Failed::new(CONFIG, format!("`{}` is not UTF-8", file.display()))
+                })?),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(foreign(&file));
+                }
+                Err(error) => {
+                    let text = format!("cannot read configuration `{}`: {error}", file.display());
+                    return Err(Failed::new(FAILED, text));
+                }
+            };
+        let is_beside_service = status.is_some() && !is_read;
+        Ok(Self { target, file, text, service, is_beside_service })
+    }
+
+    /// Returns whether Nix generates the file.
+    pub(super) fn is_generated(&self) -> bool {
+        fs::canonicalize(&self.file).is_ok_and(|file| file.starts_with(NIX_STORE))
+    }
+
+    /// Checks that this user may replace the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with the owner, and with the command that works.
+    pub(super) fn check_writable(&self) -> Result<(), Failed> {
+        let may_write = |path: &Path| rustix::fs::access(path, Access::WRITE_OK).is_ok();
+        let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
+        let directory = file.ancestors().skip(1).find(|path| path.exists());
+        if (file.exists() && !may_write(&file)) || !directory.is_none_or(may_write) {
+            return Err(foreign(&file));
+        }
+        Ok(())
+    }
+
+    /// Returns the text of the file.
+    pub(super) fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
+
+    /// Checks the new text as `metamcp check` does.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with the mistake and its place.
+    pub(super) fn check(&self, text: &str) -> Result<(), Failed> {
+        let checked = load::content(&self.file, text);
+        checked.map(drop).map_err(|error| {
+            Failed::new(CONFIG, chain(&error)).hint("Nothing is changed: the result is invalid.")
+        })
+    }
+
+    /// Writes the new text, and has the service read it. If the service refuses it, the old text is
+    /// restored.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] if the file cannot be written or is refused; nothing has changed then.
+    pub(super) fn apply(&self, text: &str) -> Result<(), Failed> {
+        let failed =
+            |error| Failed::new(FAILED, format!("cannot write `{}`: {error}", self.file.display()));
+        if let Some(directory) = self.file.parent() {
+            fs::create_dir_all(directory).map_err(failed)?;
+        }
+        files::publish(&self.file, text.as_bytes()).map_err(failed)?;
+        if self.service.is_none() {
+            return Ok(());
+        }
+        let Err(refused) = self.target.call_service("config/reload", &json!({})) else {
+            return Ok(());
+        };
+        let restored = match &self.text {
+            Some(old) => files::publish(&self.file, old.as_bytes()),
+            None => fs::remove_file(&self.file),
+        };
+        if let Err(error) = restored {
+            return Err(
+                refused.detail(format!("cannot restore `{}`: {error}", self.file.display()))
+            );
+        }
+        if self.text.is_some() {
+            // The service forgets the refusal.
+            let _refused_again = self.target.call_service("config/reload", &json!({}));
+        }
+        Err(refused.detail(format!("`{}` is as before", self.file.display())))
+    }
+
+    /// Returns the number of tools of a server that the service has just learned of; `None` if the
+    /// server needs a login first.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with the reason why it cannot be connected.
+    pub(super) fn connect(&self, server: &ServerName) -> Result<Option<usize>, Failed> {
+        let tools = self.target.call_service("tools/list", &json!({ "server": server }));
+        match tools {
+            Ok(tools) => {
+                let tools: Value = service_target::value(&tools)?;
+                Ok(Some(output::items(&tools).len()))
+            }
+            Err(failed)
+                if failed.hint.as_ref().is_some_and(|hint| hint.contains("metamcp login")) =>
+            {
+                Ok(None)
+            }
+            Err(failed) => Err(failed),
+        }
+    }
+
+    /// Reports an edit that made a server available: connects it, and prints the number of its
+    /// tools.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] if the server cannot be connected. The edit stays.
+    pub(super) fn report(
+        &self,
+        server: &ServerName,
+        change: &str,
+        is_json: bool,
+    ) -> Result<(), Failed> {
+        let done = format!("server `{server}` is {change} `{}`", self.file.display());
+        if self.service.is_none() {
+            return self.report_without_service(server, &done, is_json);
+        }
+        let connected = self.connect(server);
+        if is_json {
+            let error = connected.as_ref().err().map(|failed| failed.text.clone());
+            let mut answer = self.to_json(server);
+            answer["tools"] = json!(connected.as_ref().ok().copied().flatten());
+            answer["error"] = json!(error);
+            output::print(&format!("{answer:#}\n"));
+            return connected.map(drop).map_err(|_| Failed::printed(FAILED));
+        }
+        match connected {
+            Ok(Some(n_tools)) => {
+                output::print(&format!("{done}: {}\n", quantity::count(n_tools, "tool")));
+                Ok(())
+            }
+            Ok(None) => {
+                output::print(&format!(
+                    "{done}. It needs a login: run `metamcp login {server}`.\n"
+                ));
+                Ok(())
+            }
+            Err(mut failed) => {
+                if let Some(hint) = failed.hint.take() {
+                    failed = failed.detail(hint);
+                }
+                Err(failed.detail(format!("{done}, and stays there")).hint(format!(
+                    "Run `metamcp doctor --server {server}` to examine it, or `metamcp remove {server}`."
+                )))
+            }
+        }
+    }
+
+    fn report_without_service(
+        &self,
+        server: &ServerName,
+        done: &str,
+        is_json: bool,
+    ) -> Result<(), Failed> {
+        if is_json {
+            output::print(&format!("{:#}\n", self.to_json(server)));
+        } else {
+            output::print(&format!("{done}. {}\n", self.next_step()));
+        }
+        Ok(())
+    }
+
+    /// Returns the sentence about a file that no running service reads.
+    pub(super) fn next_step(&self) -> String {
+        let file = self.file.display();
+        if self.is_beside_service {
+            return format!(
+                "The running service reads another file: `metamcp reload --config {file}` makes it read this one."
+            );
+        }
+        let is_usual = config::usual_file().is_some_and(|usual| is_same(&usual, &self.file));
+        let start = match SystemdUnit::installed() {
+            Some(_) if is_usual => "systemctl start metamcp".to_owned(),
+            _ if is_usual => "metamcp serve".to_owned(),
+            _ => format!("metamcp serve --config {file}"),
+        };
+        format!("No service is running: start it with `{start}`.")
+    }
+
+    /// Returns the edit as JSON.
+    pub(super) fn to_json(&self, server: &ServerName) -> Value {
+        json!({ "server": server, "file": self.file, "reloaded": self.service.is_some() })
+    }
+}
+
+/// Returns the failure of an edit of the text.
+pub(super) fn failed_edit(file: &Path, error: &FileEditError) -> Failed {
+    let text = format!("{error} in `{}`", file.display());
+    match error {
+        FileEditError::Syntax(_) => Failed::new(CONFIG, chain(error))
+            .hint(format!("Run `metamcp check {}`.", file.display())),
+        FileEditError::Declared(name) => Failed::new(FAILED, text)
+            .hint(format!("Choose another name, or run `metamcp remove {name}` first.")),
+        FileEditError::NotDeclared(_) => {
+            Failed::new(FAILED, text).hint("Run `metamcp servers` to see those that are.")
+        }
+    }
+}
+
+/// Returns the status of the running service, if one answers.
+fn running(target: &ServiceTarget) -> Result<Option<Value>, Failed> {
+    match target.call_service("daemon/status", &json!({})) {
+        Ok(status) => service_target::value(&status).map(Some),
+        Err(failed) if failed.code == UNAVAILABLE => {
+            let socket = target.path();
+            match rustix::fs::access(&socket, Access::WRITE_OK) {
+                Err(rustix::io::Errno::ACCESS) => {
+                    Err(failed.hint(format!("Run `{}`.", sudo_line())))
+                }
+                Ok(()) | Err(_) => Ok(None),
+            }
+        }
+        Err(failed) => Err(failed),
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    real(one) == real(other)
+}
+
+fn demonstration() -> Failed {
+    let text = "the running service has no configuration file: it serves the demonstration servers";
+    Failed::new(FAILED, text).hint(
+        "Stop it with `metamcp stop`, run this command again, and then start `metamcp serve`.",
+    )
+}
+
+/// Returns the failure for a file that this user cannot write.
+fn foreign(file: &Path) -> Failed {
+    let found = file.ancestors().find_map(|path| path.metadata().ok());
+    let owner = found.map(|found| {
+        let user = User::from_uid(Uid::from_raw(found.uid())).ok().flatten();
+        user.map_or_else(|| format!("user {}", found.uid()), |user| user.name)
+    });
+    let owner = owner.unwrap_or_else(|| "another user".to_owned());
+    let text = format!("`{}` belongs to {owner}, and this user cannot change it", file.display());
+    Failed::new(FAILED, text).hint(format!("Run `{}`.", sudo_line()))
+}
+
+/// Returns this command line with `sudo`.
+fn sudo_line() -> String {
+    let is_plain = |found: char| found.is_ascii_alphanumeric() || "_@%+=:,./-".contains(found);
+    let words = std::env::args().skip(1).map(|word| match word.chars().all(is_plain) {
+        true if !word.is_empty() => word,
+        _ => format!("'{}'", word.replace('\'', r"'\''")),
+    });
+    let words: Vec<String> =
+        ["sudo".to_owned(), "metamcp".to_owned()].into_iter().chain(words).collect();
+    output::text(&words.join(" "))
+}
