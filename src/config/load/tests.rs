@@ -391,12 +391,12 @@ fn a_value_of_a_wrong_type_is_shown_with_the_expected_type() {
       = help: write a number and a unit, as in "250ms", "30s" or "5m"
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = [\"x\"]\n"), @r#"
-    invalid type: a list, expected a string
+    `command` is a list
      --> c.toml:2:11
       |
     2 | command = ["x"]
       |           ^^^^^
-      = help: write a text in quotes, as in "text"
+      = help: write `command = "x"`, and the other words as `args = ["…"]`
     "#);
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nstart = \"eeger\"\n"), @r#"
     unknown value `eeger`
