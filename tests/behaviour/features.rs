@@ -14,7 +14,7 @@ const SERIES: [(&str, usize); 11] = [
     ("C", 32),
     ("SAFE", 22),
     ("ADD", 1),
-    ("PACK", 4),
+    ("PACK", 5),
 ];
 
 /// The words that begin a reason. The text after them says why no test shows the behaviour.
