@@ -6,13 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{FAILED, Failed, output};
+use super::{CONFIG, FAILED, Failed, output};
 use crate::{
-    config::{defaults, load},
+    config::{self, defaults, load},
     error_report::chain,
+    files,
     import::{
         self, FileRoot, FileRoots, ForeignServer, ImportContext, ImportPlan, ImportReadError,
-        KnownClient,
+        ImportState, ImportedServer, KnownClient,
     },
     similar_names,
 };
@@ -21,7 +22,7 @@ use crate::{
 ///
 /// Reads the files of Claude Code, Claude Desktop, Cursor, VS Code, Codex, Gemini CLI, OpenCode,
 /// Windsurf, Zed, Goose, Cline, Copilot CLI, Kiro, Amp and Roo Code: the named files, or those in
-/// their usual places. The files are not changed. Secrets are not printed: they become references
+/// their usual places. These files are not changed. Secrets are not printed: they become references
 /// to credentials, and standard error lists the credentials to create. Servers that are disabled,
 /// or cannot be used as declared, are printed as comments with the reason.
 #[derive(Debug, clap::Args)]
@@ -42,6 +43,14 @@ pub(super) struct Args {
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
+    /// Add the servers to the configuration file of metamcp; those with a name that it has already
+    /// are left out
+    #[arg(long, conflicts_with_all = ["nix", "json"])]
+    write: bool,
+    /// The configuration file for --write; default: METAMCP_CONFIG, then this user's, then this
+    /// host's
+    #[arg(long, value_name = "FILE", requires = "write")]
+    config: Option<PathBuf>,
 }
 
 /// Parses the word for a client.
@@ -63,6 +72,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         return Err(not_imported(None, &ImportReadError::TooMany));
     }
     let import = import::import(found);
+    if args.write {
+        return add(import, args.config.clone());
+    }
     let text = validated_toml(&import)?;
     output::eprint(&import.to_text(args.nix));
     if args.json {
@@ -73,6 +85,63 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         output::print(&text);
     }
     Ok(())
+}
+
+/// Adds the servers to the end of the configuration file. All of its text stays.
+fn add(mut import: ImportPlan, file: Option<PathBuf>) -> Result<(), Failed> {
+    let own = || {
+        let directory = files::own_directory("XDG_CONFIG_HOME", ".config");
+        directory.map(|directory| directory.join("metamcp/metamcp.toml"))
+    };
+    let file = file.or_else(config::usual_file).or_else(own);
+    let file = file.ok_or_else(super::configuration::no_file)?;
+    let known = match read_text(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(unreadable(&file, &error)),
+    };
+    let checked =
+        |text: &str| load::content(&file, text).map_err(|error| Failed::new(CONFIG, chain(&error)));
+    let declared = checked(&known)?.servers;
+    let (kept, new): (Vec<_>, Vec<_>) =
+        import.servers.into_iter().partition(|server| declared.contains_key(&server.name));
+    import.servers = new;
+    let is_left = |name: &str| import.servers.iter().any(|server| server.name.as_str() == name);
+    import.notes.retain(|note| is_left(&note.server));
+    let names = |servers: Vec<&ImportedServer>| {
+        servers.iter().map(|server| server.name.as_str()).collect::<Vec<&str>>().join(", ")
+    };
+    if !kept.is_empty() {
+        let names = names(kept.iter().collect());
+        output::eprint(&format!("declared already, and left as they are: {names}\n"));
+    }
+    let active = |server: &&ImportedServer| server.state == ImportState::Active;
+    let added: Vec<&ImportedServer> = import.servers.iter().filter(active).collect();
+    if added.is_empty() {
+        output::print(&format!("nothing is added to {}\n", file.display()));
+        return Ok(());
+    }
+    let mut text = known;
+    if !text.is_empty() {
+        text.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
+    }
+    text.push_str(&import.to_toml());
+    checked(&text).map_err(|failed| {
+        failed.hint("Nothing is changed. Add the output of `metamcp import` by hand.")
+    })?;
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory).map_err(|error| unwritable(&file, &error))?;
+    }
+    files::publish(&file, text.as_bytes()).map_err(|error| unwritable(&file, &error))?;
+    output::eprint(&import.to_text(false));
+    output::print(&format!("added to {}: {}\n", file.display(), names(added)));
+    output::print("`metamcp reload` applies it to a running service.\n");
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failed {
+    Failed::new(FAILED, format!("cannot write `{}`: {error}", path.display()))
+        .hint("Run the command as the owner of the file, or name another with --config.")
 }
 
 /// Returns the configuration, after parsing it as the service would.

@@ -141,6 +141,41 @@ fn import_fails_on_an_unreadable_named_file_and_skips_an_unreadable_usual_one() 
 }
 
 #[test]
+fn imported_servers_are_added_to_the_configuration_which_keeps_its_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    fs::create_dir_all(root.join("home/.cursor")).expect("made");
+    let cursor = "{\"mcpServers\": {\"a\": {\"command\": \"other\"}, \"b\": {\"command\": \"y\", \"env\": {\"API_TOKEN\": \"CANARY\"}}}}";
+    fs::write(root.join("home/.cursor/mcp.json"), cursor).expect("written");
+    let own = "# mine\n[servers.a] # first\ncommand = 'x'\n";
+    let config = root.join("own.toml");
+    fs::write(&config, own).expect("written");
+    let path = config.display().to_string();
+
+    let (code, stdout, stderr) = import(root, &["--write", "--config", &path]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("own.toml: b\n"), "{stdout}");
+    assert!(stderr.starts_with("declared already, and left as they are: a\n"), "{stderr}");
+    let text = fs::read_to_string(&config).expect("there");
+    assert!(text.starts_with(own) && text.contains("[servers.b]\n"), "{text}");
+    assert!(!text.contains("CANARY") && !stderr.contains("CANARY"), "{text}{stderr}");
+
+    let (code, stdout, _) = import(root, &["--write", "--config", &path]);
+    assert_eq!(code, 0);
+    assert!(stdout.starts_with("nothing is added to "), "{stdout}");
+    assert_eq!(fs::read_to_string(&config).expect("there"), text);
+
+    let (code, _, stderr) = import(root, &["--write"]);
+    assert_eq!(code, 0, "{stderr}");
+    let made = fs::read_to_string(root.join("home/.config/metamcp/metamcp.toml")).expect("made");
+    assert!(made.contains("[servers.a]") && made.contains("[servers.b]"), "{made}");
+
+    fs::write(&config, "servers = 7\n").expect("written");
+    assert_eq!(import(root, &["--write", "--config", &path]).0, 78);
+    assert_eq!(fs::read_to_string(&config).expect("there"), "servers = 7\n");
+}
+
+#[test]
 fn wrong_usage_of_import_exits_with_64() {
     let directory = tempfile::tempdir().expect("a directory");
     for wrong in [
