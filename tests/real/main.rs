@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use harness::daemon::Daemon;
+use harness::daemon::{Daemon, PROGRAM};
 use serde_json::{Value, json};
 
 mod browser;
@@ -138,10 +138,23 @@ fn claude_code_connects() {
     for path in ["/", "/servers/everything"] {
         let mut check =
             Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/claude-code"));
-        check.env("METAMCP_REAL_SERVERS", &servers.0).args([&metamcp.url(path), "8"]);
+        check.env("METAMCP_REAL_SERVERS", &servers.0).env("METAMCP_PROGRAM", PROGRAM);
+        check.args([&metamcp.url(path), "8"]);
         let status = check.status().expect("tests/real/claude-code starts");
         assert!(status.success(), "claude-code {path}: {status}");
     }
+}
+
+#[test]
+#[ignore = "installs Codex, Gemini CLI and OpenCode, 900 MB: tests/run claude-code"]
+fn connected_clients_show_metamcp_in_their_lists() {
+    let servers = Installed::find();
+    let metamcp = Daemon::with(servers.config()).ready();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/connected-clients");
+    let mut check = Command::new(script);
+    check.env("METAMCP_REAL_SERVERS", &servers.0).env("METAMCP_PROGRAM", PROGRAM);
+    let status = check.arg(metamcp.url("/")).status().expect("the script starts");
+    assert!(status.success(), "connected-clients: {status}");
 }
 
 /// Runs a client and asserts that its report has no error.
