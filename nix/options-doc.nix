@@ -222,7 +222,7 @@ in
 
   This page lists all options of the NixOS module, `nix/module.nix`. The last section
   lists the differences of [the Home Manager module](#home-manager).
-  [docs/operate/nixos.md](../docs/operate/nixos.md) explains both modules.
+  [NixOS](../docs/operate/nixos.md) and [Home Manager](../docs/operate/home-manager.md) explain both modules.
   `nix/tests/options-doc --write` generates this page from the modules.
 
   ${lib.concatMapStringsSep "\n" (
