@@ -140,7 +140,7 @@ let
       )
     );
 
-  # The options for the keys of a table. A table without required keys is no option, but
+  # The options for the keys of a table. A table without required keys is not an option, but
   # has one for each of its keys.
   optionsOf =
     table: details:

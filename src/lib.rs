@@ -59,6 +59,7 @@
 //! | directory | the tools of all servers, by name and by search |
 //! | era | `legacy` (versions up to 2025-11-25, with a handshake) or `modern` (2026-07-28, without) |
 //! | exchange | one request and its answer, over as many attempts and connections as it takes |
+//! | finding | one result of `metamcp doctor`: its severity, its reason, its remedy, and its repair if doctor can apply it |
 //! | forwarder | the services that lead from a request and a slot to an exchange |
 //! | forwarded headers | the headers of a client's request that go on to a server |
 //! | generation | the number of a connection, or of a catalog snapshot, that grows with each new one |
@@ -168,7 +169,7 @@
 //! - One request starts its server twice at most.
 //! - No message deeper than [`protocol::nesting_depth::DEPTH_MAX`] levels passes.
 //! - There are never more connections than permits, including those that open or close.
-//! - The kind of a failure is a type, never a text ([`fault_class`]). An answer is no failure.
+//! - The kind of a failure is a type, never a text ([`fault_class`]). An answer is not a failure.
 //! - Every queue, body, cache, wait, retry and computation has a named bound, in
 //!   [`config::defaults`] unless only one file uses it. At a bound, the largest holder makes room.
 //! - Memory that another party sizes counts against one [`memory_budget`].

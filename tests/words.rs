@@ -37,6 +37,24 @@ const FORBIDDEN_OPENINGS: [&str; 12] = [
 /// Words that no comment contains: they hide the actor.
 const FORBIDDEN_WORDS: [&str; 4] = ["nobody", "somebody", "whoever", "whomever"];
 
+/// Phrases that no message, comment or page contains: translated from another language, or unclear.
+const FORBIDDEN_PHRASES: [&str; 11] = [
+    "mend these",
+    "mend the",
+    "it is a comment",
+    "is no json",
+    "is no object",
+    "is no option",
+    "is no plain",
+    "that can be passed",
+    "a time that can be",
+    "last words",
+    "of whom",
+];
+
+/// Headings that say nothing about their column.
+const EMPTY_HEADINGS: [&str; 4] = ["IS", "BY", "WHAT", "OF"];
+
 /// Words that no test name begins with: a test name is a sentence about an actor.
 const FORBIDDEN_TEST_OPENINGS: [&str; 12] = [
     "it", "what", "whatever", "who", "whoever", "whose", "which", "how", "of", "that", "where",
@@ -164,6 +182,49 @@ fn messages_name_the_actor() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Adds the files of the documentation below `path`.
+fn add_pages(path: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(path).expect("the tests run in the package's directory") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            add_pages(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn messages_and_pages_are_plain_english() {
+    let mut files = vec![PathBuf::from("README.md"), PathBuf::from("src/meta/metatools.json")];
+    add_pages(Path::new("docs"), &mut files);
+    add_files(Path::new("src"), &mut files);
+    let mut wrong = Vec::new();
+    for path in files {
+        let text = fs::read_to_string(&path).expect("text");
+        for (index, line) in text.lines().enumerate() {
+            if let Some(fault) = unclear(line) {
+                wrong.push(format!("{}:{}: {fault}", path.display(), index + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Returns the phrase or the heading of a line that a reader cannot understand, if any.
+fn unclear(line: &str) -> Option<String> {
+    let lower = line.to_lowercase();
+    let is_said = |phrase: &&&str| {
+        let at = lower.find(**phrase);
+        // `recommend these` is a different word.
+        at.is_some_and(|at| !lower[..at].ends_with(char::is_alphanumeric))
+    };
+    let phrase = FORBIDDEN_PHRASES.iter().find(is_said).map(|found| format!("says `{found}`"));
+    let is_heading = |heading: &&&str| line.contains(&format!("\"{heading}\""));
+    let heading = EMPTY_HEADINGS.iter().find(is_heading);
+    phrase.or_else(|| heading.map(|found| format!("has the heading `{found}`")))
+}
+
 /// Returns the names of the functions that a file marks as tests.
 fn test_names(text: &str) -> impl Iterator<Item = &str> {
     let marks = ["#[test]", "#[tokio::test"];
@@ -209,6 +270,10 @@ fn a_comment_that_breaks_a_rule_is_found() {
     ] {
         assert_eq!(fault(comment, is_opening), None, "{comment}");
     }
+    for line in ["Mend these, then call again", "`x` is no JSON object", "[\"NAME\", \"IS\"]"] {
+        assert!(unclear(line).is_some(), "{line}");
+    }
+    assert_eq!(unclear("We recommend these."), None);
     assert_eq!(public_type("    pub(super) struct TermWeight<'a> {"), Some("TermWeight"));
     assert_eq!(public_type("pub fn type_of() {"), None);
     let tests = "#[test]\nfn a() {}\n#[tokio::test(start_paused = true)]\nasync fn b_c() {}";

@@ -54,7 +54,7 @@ struct Format {
 /// The reason why a file is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CacheFileError {
-    /// The file is for another declaration or in another format. That is no fault.
+    /// The file is for another declaration or in another format. That is not a fault.
     #[error("it belongs to another declaration or format")]
     Foreign,
     /// The file is not as metamcp writes it.
@@ -93,7 +93,7 @@ pub(super) fn write(server: &ServerName, known: &KnownLists) -> (Vec<u8>, Catalo
     let mut bytes = serde_json::to_vec(&header).unwrap_or_default();
     bytes.push(b'\n');
     bytes.extend_from_slice(body.as_bytes());
-    // The digest leaves out the header: the time of the read is no part of the content.
+    // The digest leaves out the header: the time of the read is not a part of the content.
     (bytes, digest)
 }
 

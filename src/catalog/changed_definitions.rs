@@ -25,7 +25,7 @@ pub(super) fn changed_definitions(old: &Listing, new: &Listing) -> (Vec<ChangedD
     let mut changed = new.iter().filter_map(|item| {
         let old = before.get(item.key.as_str()).filter(|old| **old != item.json())?;
         let members = differing(old, item.json());
-        // Another spelling of the same JSON is no change.
+        // Another spelling of the same JSON is not a change.
         (!members.is_empty()).then(|| ChangedDefinition { key: item.key.clone(), members })
     });
     let first = changed.by_ref().take(defaults::CHANGES_LOGGED_MAX).collect();

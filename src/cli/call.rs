@@ -3,13 +3,14 @@
 use std::{
     io::Read as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    FAILED, Failed, USAGE, arguments, interruptible_request, output, quantity, service_target,
-    service_target::OutputArgs,
+    FAILED, Failed, USAGE, argument_list::ArgumentList, interruptible_request, output, quantity,
+    service_target, service_target::OutputArgs,
 };
 use crate::{config::defaults, control::socket_client::ControlConnection};
 
@@ -56,9 +57,9 @@ struct Options {
     /// Print only these parts of the result: `total`, `rows[].name`
     #[arg(long, value_name = "PATHS", value_delimiter = ',')]
     fields: Vec<String>,
-    /// The time limit of the call: 500ms, 5s, 2m; a plain number is milliseconds
-    #[arg(long = "timeout", value_name = "TIME", value_parser = quantity::milliseconds)]
-    timeout_ms: Option<u64>,
+    /// The time limit of the call: 500ms, 30s, 5m; a number without a unit is in seconds
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_limit)]
+    timeout: Option<Duration>,
     /// Let the service wait for the result: prints a task ID for `metamcp task`
     #[arg(long = "async")]
     is_async: bool,
@@ -74,7 +75,7 @@ impl Options {
     fn check(&self) -> Result<(), Failed> {
         let (first, second) = match (self.dry_run, self.is_async) {
             (true, true) => ("--dry-run", "--async"),
-            (true, false) if self.timeout_ms.is_some() => ("--dry-run", "--timeout"),
+            (true, false) if self.timeout.is_some() => ("--dry-run", "--timeout"),
             (true, false) if !self.fields.is_empty() => ("--dry-run", "--fields"),
             (false, true) if !self.fields.is_empty() => ("--async", "--fields"),
             (_, _) => return Ok(()),
@@ -134,7 +135,7 @@ async fn call(
 ) -> Result<(), Failed> {
     let name = Value::from(tool);
     let mut params = format!(r#"{{"name":{name},"arguments":{arguments}"#);
-    if let Some(timeout_ms) = options.timeout_ms {
+    if let Some(timeout_ms) = options.timeout.map(quantity::milliseconds) {
         params.push_str(&format!(r#","timeout":{timeout_ms}"#));
     }
     let method = match (options.dry_run, options.is_async) {
@@ -198,12 +199,12 @@ fn help(tool: &str, info: &Value) {
         output::print(&format!("{}\n\n", output::text(description.trim_end())));
     }
     output::print(&format!("Usage: metamcp call {} [ARGUMENTS]\n", output::text(tool)));
-    let table = arguments::table(&info["inputSchema"], "--");
-    match table.is_empty() {
+    let list = ArgumentList::read(&info["inputSchema"], "--");
+    match list.is_empty() {
         true => output::print("\nThe tool declares no arguments.\n"),
         false => {
             output::print("\nArguments:\n");
-            output::table(&table);
+            output::print(&list.shown());
         }
     }
     output::print("\nSee `metamcp call --help` for their syntax and the options of every call.\n");

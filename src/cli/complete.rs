@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             output::print(&format!("{}\n", output::word(value)));
         }
         if completion["hasMore"] == true {
-            output::eprint("There are more values: type more of the value.\n");
+            output::hint("There are more values: type more of the value.\n");
         }
     })
 }

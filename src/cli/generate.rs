@@ -23,6 +23,9 @@ pub(super) fn schema(_: &SchemaArgs) -> Result<(), Failed> {
 }
 
 /// Print the completions for a shell
+///
+/// In bash, zsh and fish, they complete the names of servers, tools, resources and prompts, and the
+/// arguments of tools, as the running service knows them.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompletionsArgs {
     /// bash, zsh, fish, elvish or powershell
@@ -32,9 +35,31 @@ pub(super) struct CompletionsArgs {
 pub(super) fn completions(args: &CompletionsArgs) -> Result<(), Failed> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "metamcp", &mut script);
-    output::bytes(&script);
+    let script = String::from_utf8_lossy(&script);
+    output::print(&with_names(args.shell, &script));
     Ok(())
 }
+
+/// Adds the names that `metamcp complete-words` prints to the generated script of a shell.
+fn with_names(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::Bash => format!("{script}\n{BASH_NAMES}"),
+        // The static function gets another name, because the shell loads `_metamcp`.
+        Shell::Zsh => {
+            let script = script.replacen("_metamcp() {", "_metamcp_static() {", 1);
+            match script.rfind("if [ \"$funcstack[1]\"") {
+                Some(end) => format!("{}{ZSH_NAMES}\n{}", &script[..end], &script[end..]),
+                None => format!("{script}\n{ZSH_NAMES}"),
+            }
+        }
+        Shell::Fish => format!("{script}\n{FISH_NAMES}"),
+        _ => script.to_owned(),
+    }
+}
+
+const BASH_NAMES: &str = include_str!("completions/names.bash");
+const ZSH_NAMES: &str = include_str!("completions/names.zsh");
+const FISH_NAMES: &str = include_str!("completions/names.fish");
 
 /// Print the manual page, or write one for each command
 #[derive(Debug, clap::Args)]
@@ -47,7 +72,7 @@ pub(super) fn manual(args: &ManArgs) -> Result<(), Failed> {
     let written = match &args.directory {
         None => {
             let mut page = Vec::new();
-            let man = Man::new(Cli::command().disable_help_subcommand(true));
+            let man = Man::new(Cli::command());
             man.render(&mut page).map(|()| output::bytes(&page))
         }
         Some(directory) => {

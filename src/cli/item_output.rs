@@ -63,7 +63,7 @@ fn items(listed: &RawValue) -> Result<Box<RawValue>, Failed> {
     })?;
     print_unavailable("not listed", &report.unavailable);
     if report.has_more {
-        output::eprint("There are more tools: raise --limit.\n");
+        output::hint("There are more tools: raise --limit.\n");
     }
     Ok(report.items.to_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 use tokio::{
     runtime::{Builder, Runtime},
     signal::unix::{Signal, SignalKind, signal},
@@ -11,13 +11,14 @@ use tokio::{
 use crate::{name_sources, sandbox};
 
 mod add;
-mod arguments;
+mod argument_list;
 mod auth;
 mod auto_start;
 mod call;
 mod check;
 mod client_file;
 mod complete;
+mod complete_words;
 mod config_edit;
 mod configuration;
 mod connect;
@@ -26,6 +27,7 @@ mod demo_server;
 mod doctor;
 mod effective;
 mod generate;
+mod help;
 mod import;
 mod interruptible_request;
 mod item_output;
@@ -56,15 +58,44 @@ mod text_table;
 mod tools;
 mod typegen;
 
+use terminal::ColourChoice;
+
 /// Run each MCP server once per host and serve it to every client
 ///
 /// `metamcp serve` runs the service. Most other commands talk to the running service over its
 /// control socket.
 #[derive(Debug, Parser)]
-#[command(name = "metamcp", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(
+    name = "metamcp",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = EXIT_CODES
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    options: GlobalOptions,
+}
+
+/// The options of every command.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+struct GlobalOptions {
+    /// Use colours: auto, always or never; auto heeds NO_COLOR and CLICOLOR_FORCE
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    color: ColourChoice,
+    /// Print no hints and no progress on standard error
+    #[arg(short, long, global = true)]
+    quiet: bool,
 }
 
 /// The exit codes, for scripts.
@@ -114,10 +145,11 @@ enum Command {
     Schema(generate::SchemaArgs),
     Stdio(stdio::Args),
     DemoServer(demo_server::Args),
-    #[command(hide = true)]
     Completions(generate::CompletionsArgs),
-    #[command(hide = true)]
     Man(generate::ManArgs),
+    Help(help::HelpArgs),
+    #[command(hide = true)]
+    CompleteWords(complete_words::Args),
 }
 
 /// The failure of a command, with its exit code.
@@ -175,7 +207,7 @@ impl Failed {
             output::eprint(&format!("  {line}\n"));
         }
         if let Some(hint) = &self.hint {
-            output::eprint(&format!("hint: {hint}\n"));
+            output::hint(&format!("hint: {hint}\n"));
         }
     }
 }
@@ -205,7 +237,8 @@ pub fn main() -> ExitCode {
         let [profile, parent] = [words.next(), words.next()];
         return sandbox::main(as_text(profile.as_ref()), as_text(parent.as_ref()));
     }
-    let cli = match Cli::try_parse() {
+    let parsed = help::command_line().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             output::eprint(&error.to_string());
@@ -218,6 +251,10 @@ pub fn main() -> ExitCode {
         }
     };
     name_sources::restrict_sources();
+    terminal::choose_colour(cli.options.color);
+    if cli.options.quiet {
+        output::be_quiet();
+    }
     // A service continues even if its first output could not be written.
     let is_serving = matches!(cli.command, Command::Serve(_) | Command::DemoServer(_));
     let done = match cli.command {
@@ -258,6 +295,8 @@ pub fn main() -> ExitCode {
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::manual(&args),
+        Command::Help(args) => help::run(&args),
+        Command::CompleteWords(args) => complete_words::run(&args),
     };
     let done = match (done, output::lost()) {
         (Ok(()), Some(error)) if !is_serving => {

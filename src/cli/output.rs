@@ -4,7 +4,10 @@ use std::{
     borrow::Cow,
     fmt::Write as _,
     io::{self, IsTerminal as _, Write as _},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde_json::Value;
@@ -47,6 +50,26 @@ pub(super) fn eprint(text: &str) {
     };
     let _reader_gone = stderr.write_all(text.as_bytes());
 }
+
+/// Prints advice to standard error, unless the user wants none.
+pub(super) fn hint(text: &str) {
+    if !is_quiet() {
+        eprint(text);
+    }
+}
+
+/// Omits hints and progress from now on.
+pub(super) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Returns `true` if hints and progress are omitted.
+pub(super) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// The user wants no hints and no progress.
+static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Prints the console output of a script to standard error. For a terminal, control characters are
 /// escaped; otherwise each byte is unchanged.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Failed;
+use super::{Failed, quantity};
 use crate::config::{SettingOrigin, SettingTarget, SourcedSetting};
 
 /// A flag takes precedence over a variable `METAMCP_<SECTION>_<KEY>`, which precedes the file.
@@ -15,15 +15,16 @@ pub(super) struct ConfigOverrides {
     /// The largest number of connections to servers (pool.size)
     #[arg(long, value_name = "NUMBER")]
     max_connections: Option<String>,
-    /// The time after which an idle connection is closed, as in 5m, or in milliseconds; 0 is never
-    /// (pool.idle_timeout)
+    /// The time after which an idle connection is closed, as in 5m; a number without a unit is in
+    /// seconds, 0 is never (pool.idle_timeout)
     #[arg(long, value_name = "TIME")]
     idle_timeout: Option<String>,
     /// The number of failures in a row that opens a server's breaker; 0 is never
     /// (breaker.failure_threshold)
     #[arg(long, value_name = "NUMBER")]
     failure_threshold: Option<String>,
-    /// The time for which it stays open, as in 30s, or in milliseconds (breaker.cooldown)
+    /// The time for which it stays open, as in 30s; a number without a unit is in seconds
+    /// (breaker.cooldown)
     #[arg(long, value_name = "TIME")]
     cooldown: Option<String>,
     /// The transport for clients; sse adds HTTP with SSE to streamable HTTP (listen.legacy_sse)
@@ -78,6 +79,7 @@ impl ConfigOverrides {
             SourcedSetting { origin, target, value }
         };
         let key = |key: &str| SettingTarget::Key(key.split('.').map(str::to_owned).collect());
+        let time = |text: &str| quantity::with_unit(text).into_owned();
         let mut settings = Vec::new();
         let plain = [
             ("--max-connections", "pool.size", self.max_connections.clone()),
@@ -114,12 +116,6 @@ impl ConfigOverrides {
         }
         Ok(settings)
     }
-}
-
-/// Appends `ms` to a time without a unit.
-fn time(text: &str) -> String {
-    let is_number = !text.is_empty() && text.chars().all(|found| found.is_ascii_digit());
-    if is_number { format!("{text}ms") } else { text.to_owned() }
 }
 
 /// Resolves a path against the current directory; a credential reference is unchanged.

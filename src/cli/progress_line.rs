@@ -33,7 +33,7 @@ const BAR_COLUMNS: usize = 24;
 impl ProgressLine {
     /// Returns a line that is not yet drawn.
     pub(super) fn new() -> Self {
-        Self { is_terminal: stderr().is_terminal(), is_drawn: false }
+        Self { is_terminal: stderr().is_terminal() && !output::is_quiet(), is_drawn: false }
     }
 
     /// Draws the progress of a notification, given as JSON text.

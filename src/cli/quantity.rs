@@ -1,5 +1,7 @@
 //! Counts, sizes and times in readable form.
 
+use std::{borrow::Cow, time::Duration};
+
 use crate::config::duration;
 
 /// Returns a number with its noun: `1 tool`, `2 tools`.
@@ -26,21 +28,26 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// Parses a duration with a unit, or a number of milliseconds.
+/// Parses the value of every option that takes a time: a number with its unit, or a number of
+/// seconds.
 ///
 /// # Errors
 ///
 /// A sentence that describes the expected form.
-pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
-    if let Ok(number) = text.parse::<u64>() {
-        return if number == 0 {
-            Err("the time must be longer than 0".to_owned())
-        } else {
-            Ok(number)
-        };
-    }
-    let duration = duration::parse(text)?;
-    Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+pub(super) fn time_limit(text: &str) -> Result<Duration, String> {
+    duration::parse(&with_unit(text))
+        .map_err(|error| format!("{error}; a number without a unit is in seconds"))
+}
+
+/// Returns a time with its unit: a number without one is in seconds.
+pub(super) fn with_unit(text: &str) -> Cow<'_, str> {
+    let is_number = !text.is_empty() && text.chars().all(|found| found.is_ascii_digit());
+    if is_number { format!("{text}s").into() } else { text.into() }
+}
+
+/// Returns a duration in whole milliseconds, for the parameters of a request.
+pub(super) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -66,9 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn a_time_has_a_unit_or_is_in_milliseconds() {
-        assert_eq!(milliseconds("5s"), Ok(5000));
-        assert_eq!(milliseconds("250"), Ok(250));
-        assert!(milliseconds("0").is_err() && milliseconds("x").is_err());
+    fn a_time_has_a_unit_or_is_in_seconds() {
+        assert_eq!(time_limit("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(time_limit("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(time_limit("30"), Ok(Duration::from_secs(30)));
+        for wrong in ["0", "soon", "1.5", ""] {
+            let error = time_limit(wrong).expect_err(wrong);
+            assert!(error.ends_with("a number without a unit is in seconds"), "{error}");
+        }
+        assert_eq!(milliseconds(Duration::from_secs(2)), 2000);
     }
 }

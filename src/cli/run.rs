@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use clap::value_parser;
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    FAILED, Failed, USAGE, interruptible_request, output, quantity::milliseconds, service_target,
+    FAILED, Failed, USAGE, interruptible_request, output, quantity, service_target,
     service_target::OutputArgs,
 };
 use crate::{config::defaults, control::socket_client::ServiceError};
@@ -44,10 +45,10 @@ pub(super) struct Args {
         allow_hyphen_values = true
     )]
     code: Option<String>,
-    /// The time limit of the script, at most `execute.timeout`: 500ms, 5s, 2m; a plain number is
-    /// milliseconds
-    #[arg(long = "timeout", value_name = "TIME", value_parser = milliseconds)]
-    timeout_ms: Option<u64>,
+    /// The time limit of the script, at most `execute.timeout`: 500ms, 30s, 5m; a number without a
+    /// unit is in seconds
+    #[arg(long, value_name = "TIME", value_parser = quantity::time_limit)]
+    timeout: Option<Duration>,
     /// The maximum number of tool calls, up to 1000; default: `execute.max_tool_calls`
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=CALLS_MAX))]
     max_tool_calls: Option<u16>,
@@ -78,7 +79,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let mut params = json!({
         "code": code,
         "args": args.args,
-        "timeout": args.timeout_ms,
+        "timeout": args.timeout.map(quantity::milliseconds),
         "maxToolCalls": args.max_tool_calls,
     });
     let method = match args.is_async {
@@ -108,7 +109,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 ///
 /// # Errors
 ///
-/// [`Failed`] if `result` is no result of a script.
+/// [`Failed`] if `result` is not a result of a script.
 pub(super) fn print_result(result: &RawValue) -> Result<(), Failed> {
     let result: ScriptResult<'_> = serde_json::from_str(result.get()).map_err(|error| {
         Failed::new(FAILED, format!("the service's answer is invalid: {error}"))

@@ -5,13 +5,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+};
 use serde_json::{Value, value::RawValue};
 use tokio::runtime::Builder;
 
 use super::{CONFIG, FAILED, Failed, UNAVAILABLE, auto_start, output, runtime};
 use crate::{
     config::defaults,
-    control::socket_client::{self, ControlClientError, ControlConnection, ServiceError},
+    control::{
+        socket_client::{self, ControlClientError, ControlConnection, ServiceError},
+        socket_file::SocketDenial,
+    },
     daemon::control_socket::{SYSTEM_SOCKET, default_socket},
     error_report::chain,
 };
@@ -47,7 +54,8 @@ impl ServiceTarget {
     /// [`Failed`] with 69 when no service answers.
     pub(super) async fn connect_running(&self) -> Result<ControlConnection, Failed> {
         let opened = ControlConnection::open(&self.path()).await;
-        if let (Err(ControlClientError::Unreachable(..)), None) = (&opened, &self.socket)
+        if let (Err(error @ ControlClientError::Unreachable(..)), None) = (&opened, &self.socket)
+            && !is_denied(error)
             // The configuration names the socket of a service started on demand.
             && let Some(socket) = auto_start::configured_socket()
         {
@@ -64,6 +72,7 @@ impl ServiceTarget {
     /// [`Failed`] with 69 when no service answers, or as [`auto_start::find_or_start`] does.
     pub(super) async fn connect(&self) -> Result<ControlConnection, Failed> {
         match ControlConnection::open(&self.path()).await {
+            Err(error) if is_denied(&error) => Err(failed(error)),
             Err(error @ ControlClientError::Unreachable(..)) => match self.launched().await? {
                 Some(socket) => ControlConnection::open(&socket).await.map_err(failed),
                 None => Err(failed(error)),
@@ -192,20 +201,28 @@ pub(super) fn ask(
     run(async { Ok(socket_client::ask(&socket, method, params).await) })
 }
 
+/// Returns the socket of the system's service, unless only this user's is there, or accessible.
 fn nearest_socket() -> PathBuf {
-    let system = Path::new(SYSTEM_SOCKET);
-    if system.exists() { system.to_owned() } else { default_socket() }
+    let (system, own) = (Path::new(SYSTEM_SOCKET), default_socket());
+    match access(system, Access::WRITE_OK) {
+        Ok(()) => system.to_owned(),
+        // The message about the system's service helps more than "not found".
+        Err(Errno::ACCESS | Errno::PERM) if !own.exists() => system.to_owned(),
+        Err(_) => own,
+    }
+}
+
+/// Returns `true` if this user may not use the socket.
+fn is_denied(error: &ControlClientError) -> bool {
+    matches!(error, ControlClientError::Unreachable(_, source) if source.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Returns the failure of a command for an error of the control connection.
 pub(super) fn failed(error: ControlClientError) -> Failed {
     match error {
-        ControlClientError::Unreachable(_, ref source)
-            if source.kind() == io::ErrorKind::PermissionDenied =>
-        {
-            Failed::new(UNAVAILABLE, chain(&error)).hint(
-                "Only the user of the service and the group of the socket may use it: join that group, often `metamcp`, and log in again.",
-            )
+        ControlClientError::Unreachable(ref path, _) if is_denied(&error) => {
+            let SocketDenial { text, hint } = SocketDenial::examine(path);
+            Failed::new(UNAVAILABLE, text).hint(hint)
         }
         ControlClientError::Unreachable(..) | ControlClientError::Silent(..) => {
             Failed::new(UNAVAILABLE, chain(&error)).hint(

@@ -1,6 +1,9 @@
 //! The properties of the terminal that a command writes to.
 
-use std::io::{IsTerminal as _, stderr, stdout};
+use std::{
+    io::{IsTerminal as _, stderr, stdout},
+    sync::OnceLock,
+};
 
 use unicode_width::UnicodeWidthChar as _;
 
@@ -13,11 +16,42 @@ pub(super) fn is_stdout_terminal() -> bool {
     stdout().is_terminal()
 }
 
-/// Returns `true` if standard output may be coloured. Source: no-color.org.
+/// The cases in which the output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ColourChoice {
+    /// On a terminal, unless the environment forbids it.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The choice of the command line.
+static CHOICE: OnceLock<ColourChoice> = OnceLock::new();
+
+/// Sets the choice of the command line, once.
+pub(super) fn choose_colour(choice: ColourChoice) {
+    let _is_first = CHOICE.set(choice);
+}
+
+/// Returns `true` if standard output may be coloured.
 pub(super) fn is_coloured() -> bool {
-    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    is_stdout_terminal() && !is_refused && !is_dumb
+    let is_set = |name: &str, off: &str| {
+        std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != off)
+    };
+    match CHOICE.get().copied().unwrap_or_default() {
+        ColourChoice::Always => true,
+        ColourChoice::Never => false,
+        // Source: no-color.org, bixense.com/clicolors.
+        ColourChoice::Auto if is_set("NO_COLOR", "") => false,
+        ColourChoice::Auto if is_set("CLICOLOR_FORCE", "0") => true,
+        ColourChoice::Auto => {
+            let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+            is_stdout_terminal() && !is_dumb
+        }
+    }
 }
 
 /// Returns the columns and lines of standard output, if it is a terminal.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Failed, arguments, item_output, output, service_target::OutputArgs, terminal,
+    Failed, argument_list::ArgumentList, item_output, output, service_target::OutputArgs, terminal,
     text_table::CellColour,
 };
 use crate::config::defaults;
@@ -209,13 +209,13 @@ fn show_tool(tool: &Value) {
     if let Some(description) = tool["description"].as_str().filter(|text| !text.is_empty()) {
         output::print(&format!("\n{}\n", output::text(description.trim_end())));
     }
-    for (title, table) in [
-        ("Arguments", arguments::table(&tool["inputSchema"], "--")),
-        ("Result", arguments::table(&tool["outputSchema"], "")),
+    for (title, list) in [
+        ("Arguments", ArgumentList::read(&tool["inputSchema"], "--")),
+        ("Result", ArgumentList::read(&tool["outputSchema"], "")),
     ] {
-        if !table.is_empty() {
+        if !list.is_empty() {
             output::print(&format!("\n{}\n", heading(&format!("{title}:"))));
-            output::table(&table);
+            output::print(&list.shown());
         }
     }
 }

@@ -152,7 +152,13 @@ pub fn text(duration: Duration) -> String {
 fn read(text: &str) -> Result<Duration, String> {
     let expected =
         || format!("`{text}` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`");
-    let digits = text.find(|found: char| !found.is_ascii_digit()).ok_or_else(expected)?;
+    let has_no_unit = || match text.is_empty() {
+        true => expected(),
+        false => {
+            format!("`{text}` is not a duration: it has no unit, write `{text}s` or `{text}ms`")
+        }
+    };
+    let digits = text.find(|found: char| !found.is_ascii_digit()).ok_or_else(has_no_unit)?;
     let number: u64 = text[..digits].parse().map_err(|_| expected())?;
     let unit_ms: u64 = match &text[digits..] {
         "ms" => 1,

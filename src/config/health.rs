@@ -22,7 +22,7 @@ pub struct HealthConfig {
     pub timeout: Duration,
     /// The number of unanswered pings in a row after which metamcp gives up the session.
     pub failures: u32,
-    /// The failed reconnects in a row after which metamcp waits for a request; `None` is no limit.
+    /// The failed reconnects in a row after which metamcp waits for a request; `None` means no limit.
     pub max_reconnects: Option<u32>,
 }
 

@@ -61,7 +61,7 @@ impl RetryAfter {
         } else {
             let until = date(asked)?;
             let now = text(DATE).and_then(date).unwrap_or_else(|| now().into());
-            // A moment that has passed is no wait.
+            // A moment that has passed is not a wait.
             (until - now).to_std().unwrap_or_default()
         };
         Some(Self { status, wait: wait.min(LONGEST) })

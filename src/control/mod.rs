@@ -53,7 +53,9 @@ mod prompts;
 mod resources;
 mod rpc_method;
 mod scripts;
+pub mod service_environment;
 pub mod socket_client;
+pub mod socket_file;
 mod socket_server;
 mod tasks;
 mod tools;
@@ -218,6 +220,7 @@ async fn dispatch(request: &ControlRequest<'_>) -> MethodResult {
         Method::AuthLogout => logins::logout(request).await,
         Method::AuthDocument => logins::document(request),
         Method::DaemonStatus => daemon::status(request).await,
+        Method::DaemonEnvironment => service_environment::environment(request).await,
         // The connection of this request cannot be attached.
         Method::McpAttach => Err(mcp_attach::refusal().into()),
         Method::ConfigReload => daemon::reload(request).await,

@@ -132,7 +132,7 @@ impl<'a> ControlParams<'a> {
     ///
     /// # Errors
     ///
-    /// [`RpcError`] if it is no object.
+    /// [`RpcError`] if it is not an object.
     pub(super) fn object(&self, name: &str) -> Result<Option<&str>, Box<RpcError>> {
         match self.raw(name) {
             Some(text) if !text.starts_with('{') => Err(self.invalid(name, "an object")),
@@ -144,7 +144,7 @@ impl<'a> ControlParams<'a> {
     ///
     /// # Errors
     ///
-    /// [`RpcError`] if it is no object.
+    /// [`RpcError`] if it is not an object.
     pub(super) fn meta(&self) -> Result<Option<&str>, Box<RpcError>> {
         self.object(META)
     }

@@ -57,6 +57,7 @@ methods! {
     AuthLogout = "auth/logout", Operators, &["server"];
     AuthDocument = "auth/document", Operators, &["server"];
     DaemonStatus = "daemon/status", All, &["memory?"];
+    DaemonEnvironment = "daemon/environment", Operators, &[];
     ConfigReload = "config/reload", Operators, &["configPath?"];
     DaemonStop = "daemon/stop", Operators, &[];
     McpAttach = "mcp/attach", All, &["view?", "server?"];

@@ -21,7 +21,10 @@ use super::{
 };
 use crate::{
     config::{ListenConfig, defaults},
-    control::socket_client::{self, ControlClientError},
+    control::{
+        socket_client::{self, ControlClientError},
+        socket_file,
+    },
     systemd::inherited_sockets::InheritedSockets,
 };
 
@@ -176,6 +179,35 @@ pub(super) async fn make_socket(
     UnixListener::from_std(listener).map_err(failed)
 }
 
+/// Removes a control socket that no process listens at.
+///
+/// # Errors
+///
+/// A sentence with the reason why the socket stays.
+pub async fn remove_stale(path: &Path) -> Result<(), String> {
+    let name = path.display();
+    let failed = |error: io::Error| format!("cannot remove `{name}`: {error}");
+    // A service that starts now holds the lock.
+    let _lock = InstanceLock::take(&instance_lock::path_of(path)).map_err(|error| match error {
+        LockError::Held(_) => format!("a service with the socket `{name}` starts or runs"),
+        LockError::Unusable(error) => failed(error),
+    })?;
+    if socket_file::is_served(path) == Some(true) {
+        return Err(format!("a process listens at `{name}`"));
+    }
+    let is_socket = fs::symlink_metadata(path).map_err(failed)?.file_type().is_socket();
+    match probe(path).await {
+        ProbeResult::NoProcess(error)
+            if is_socket && error.kind() == io::ErrorKind::ConnectionRefused =>
+        {
+            fs::remove_file(path).map_err(failed)
+        }
+        ProbeResult::NoProcess(_) | ProbeResult::Answers | ProbeResult::Silent => {
+            Err(format!("a process listens at `{name}`"))
+        }
+    }
+}
+
 /// Gives a file to `group` with these permissions.
 fn grant_group(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
     let give = || {
@@ -195,6 +227,17 @@ fn grant_group(path: &Path, group: &str, mode: u32) -> Result<(), StartError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_stale_socket_is_removed_and_one_with_a_listener_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("control.sock");
+        let listener = StdUnixListener::bind(&path).expect("bound");
+        assert!(remove_stale(&path).await.is_err() && path.exists());
+        drop(listener);
+        assert_eq!(remove_stale(&path).await, Ok(()));
+        assert!(!path.exists());
+    }
 
     #[tokio::test]
     async fn only_the_configured_group_gets_access_to_the_control_socket() {

@@ -221,7 +221,7 @@ fn log_refusal(subject: &str, error: &dyn std::error::Error, hint: Option<&str>)
     );
 }
 
-/// Refuses a file that is no configuration by its type or size. Reading a pipe without a writer
+/// Refuses a file that is not a configuration by its type or size. Reading a pipe without a writer
 /// would block the main loop, and a huge file would take all memory.
 fn check_file(path: &Path) -> Result<(), LoadError> {
     let failed = |source| LoadError::Read { path: path.to_owned(), source };

@@ -2,6 +2,8 @@
 //!
 //! Pure.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use crate::server_name::ServerName;
@@ -26,6 +28,8 @@ pub enum FindingSeverity {
 pub enum FindingArea {
     /// The configuration and its source.
     Configuration,
+    /// The running service and its environment.
+    Service,
     /// The sockets that the service listens on.
     Sockets,
     /// The permissions of files and directories.
@@ -65,6 +69,18 @@ pub struct Finding {
     /// The option of the NixOS module that fixes the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nix: Option<String>,
+    /// The fix that `metamcp doctor` itself can apply.
+    #[serde(skip)]
+    pub repair: Option<Repair>,
+}
+
+/// A fix that `metamcp doctor` can apply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Remove a control socket that no process listens at.
+    RemoveSocket(PathBuf),
+    /// Create a system group.
+    MakeGroup(String),
 }
 
 /// Returns a number with its noun: `1 tool`, `2 tools`.
@@ -86,7 +102,16 @@ impl FindingSeverity {
 
 impl Finding {
     pub(super) fn new(level: FindingSeverity, area: FindingArea, what: impl Into<String>) -> Self {
-        Self { level, area, server: None, what: what.into(), why: None, fix: None, nix: None }
+        Self {
+            level,
+            area,
+            server: None,
+            what: what.into(),
+            why: None,
+            fix: None,
+            nix: None,
+            repair: None,
+        }
     }
 
     pub(super) fn ok(area: FindingArea, what: impl Into<String>) -> Self {
@@ -117,6 +142,11 @@ impl Finding {
 
     pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
+        self
+    }
+
+    pub(super) fn repair(mut self, repair: Repair) -> Self {
+        self.repair = Some(repair);
         self
     }
 

@@ -4,24 +4,30 @@
 //! no secret is printed. Each server is connected separately, by the code of the service: next to a
 //! running service, it runs twice for that time.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use futures_util::{StreamExt as _, stream};
-use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{
-        self, Config, ConfigSources, ExecuteConfig, credential_directories, defaults, environment,
-        load::LoadError, secret::credentials_directory,
+        self, Config, ConfigSources, ExecuteConfig, ServerConfig, TransportConfig,
+        credential_directories, defaults, environment, load::LoadError,
+        secret::credentials_directory,
     },
+    control::service_environment::ServerFiles,
     error_report::chain,
     files,
     server_name::ServerName,
+    similar_names::{did_you_mean, nearest},
     systemd::own_unit::SystemdUnit,
 };
 
+mod control_group;
 mod file_permissions;
 mod finding;
 mod host;
@@ -32,22 +38,27 @@ mod probe;
 mod probe_phase;
 mod probed_connection;
 mod recording_launcher;
+mod report;
 mod sandbox;
 mod script_isolation;
 mod service_login;
+mod service_view;
 mod sockets;
 mod tool_names;
 mod unit;
 
+pub use control_group::make_group;
 use finding::FindingArea::{Configuration, Unit};
-pub use finding::{Finding, FindingArea, FindingSeverity};
+pub use finding::{Finding, FindingArea, FindingSeverity, Repair};
 pub use login_probe::ProbedLogin;
 pub use network_probe::ProbedTls;
 use probe::{ProbeOutcome, ProbeSite};
 pub use probe_phase::ProbePhase;
 pub use probed_connection::ProbedConnection;
+use report::ReportCollector;
+pub use report::{DoctorReport, ExaminedService, ReportPart};
 pub use service_login::ServiceLogin;
-use sockets::ServiceReport;
+use sockets::{ServicePresence, ServiceReport};
 
 /// The scope of an examination.
 #[derive(Clone, Debug)]
@@ -62,31 +73,35 @@ pub struct DoctorRequest {
     pub server: Option<ServerName>,
     /// Connect to the servers.
     pub probes_servers: bool,
-}
-
-/// The results of an examination.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct DoctorReport {
-    /// The findings, in the order of the checks.
-    pub findings: Vec<Finding>,
-    /// The result of connecting to each server.
-    pub servers: Vec<ProbedConnection>,
+    /// The time that the probe of one server may take.
+    pub probe_timeout: Duration,
 }
 
 /// The error for a server that is not declared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the configuration has no server `{0}`")]
-pub struct UnknownServer(pub ServerName);
+#[error("the configuration has no server `{name}`")]
+pub struct UnknownServer {
+    /// The requested name.
+    pub name: ServerName,
+    /// The similar names of declared servers, nearest first.
+    pub similar: Vec<String>,
+}
 
-impl DoctorReport {
-    /// Returns `true` if a finding is an error.
-    pub fn has_errors(&self) -> bool {
-        self.findings.iter().any(|finding| finding.level == FindingSeverity::Error)
+impl UnknownServer {
+    fn of(name: &ServerName, config: &Config) -> Self {
+        let known = config.servers.keys().map(ToString::to_string);
+        Self { name: name.clone(), similar: nearest(name.as_str(), known) }
+    }
+
+    /// Returns the remedy.
+    pub fn hint(&self) -> String {
+        did_you_mean(&self.similar, "Run `metamcp servers` to list the servers.")
     }
 }
 
-/// Examines this host; `closing` ends all probes and skips the servers after them. Not cancel safe:
-/// connected servers run until `closing` is cancelled.
+/// Examines this host, and shows each part of the report as soon as it is known; `closing` ends all
+/// probes and skips the servers after them. Not cancel safe: connected servers run until `closing`
+/// is cancelled.
 ///
 /// # Errors
 ///
@@ -94,68 +109,163 @@ impl DoctorReport {
 pub async fn examine(
     request: &DoctorRequest,
     closing: &CancellationToken,
+    show: &mut dyn FnMut(ReportPart<'_>),
 ) -> Result<DoctorReport, UnknownServer> {
-    let mut report = DoctorReport::default();
-    let found = &mut report.findings;
-    let installed = SystemdUnit::installed();
-    let directives = installed.as_ref().and_then(directives);
-    let command = directives.as_ref().map(unit::command).unwrap_or_default();
-    let own = files::own_directory("XDG_CONFIG_HOME", ".config");
-    let of_unit = || unit::config_of_environment(directives.as_ref()?, own.as_deref());
-    let named = [
-        (request.file.clone(), "`--config` names it."),
-        (config::file_of_environment(), "`METAMCP_CONFIG` of this environment names it."),
-        (unit::config_of(&command, own.as_deref()), "`ExecStart=` of metamcp.service names it."),
-        (of_unit(), "`Environment=METAMCP_CONFIG=` of metamcp.service names it."),
-        (config::usual_file(), "It is the default file."),
-    ];
-    let named = named.into_iter().find_map(|(file, why)| Some((file?, why)));
+    let mut collector = ReportCollector::new(show);
+    let found = &mut collector.report.findings;
+    let unit = InstalledUnit::find();
+    let named = named_file(request, &unit).await;
     let config = configuration(named.as_ref(), found);
     let file = named.map(|(file, _)| file);
     credential_directories::follow_config(file.as_deref());
     if let (Some(server), Some(config)) = (&request.server, &config)
         && !config.declared_servers().any(|(name, _)| name == server)
     {
-        return Err(UnknownServer(server.clone()));
+        return Err(UnknownServer::of(server, config));
     }
+    collector.show();
     let declared = config.as_ref().and_then(|config| config.listen.control.as_ref());
     let socket = request.socket.as_ref().or(declared).unwrap_or(&request.default_socket);
+    let found = &mut collector.report.findings;
     let (service, presence) = sockets::control(socket, found).await;
-    if request.server.is_none() {
-        if let Some(config) = &config {
-            sockets::http(&config.listen, presence, found).await;
-            file_permissions::directories(config, socket, installed.is_none(), found);
-            if let Some(file) = &file {
-                file_permissions::secrets_in(file, config, found);
-            }
-            for directory in [credentials_directory(), credential_directories::beside_config()] {
-                file_permissions::credentials(directory.as_deref(), found);
-            }
-        }
-        if let (Some(unit), Some(directives)) = (&installed, &directives) {
-            examine_unit(unit, directives, &command, found).await;
-        }
-        let execute = config.as_ref().map_or_else(ExecuteConfig::default, |config| config.execute);
-        let isolation = service.as_ref().and_then(|service| service.isolation.as_ref());
-        script_isolation::examine(&execute, isolation, found);
-        host::clock(found).await;
-        host::memory(found);
+    if let Some(environment) = service.as_ref().and_then(|it| it.environment.as_ref()) {
+        found.extend(service_view::compare(environment, file.as_deref()));
     }
-    if let Some(config) = config.filter(|_| request.probes_servers) {
+    collector.show();
+    collector.report.service = service
+        .as_ref()
+        .map(|service| ExaminedService { untried: untried(service, request, config.as_ref()) });
+    let host = HostScope { config: config.as_ref(), file: file.as_deref(), socket, presence };
+    let (sender, mut outcomes) = mpsc::channel(defaults::DOCTOR_PROBES_MAX);
+    let service = service.as_ref();
+    let probing = async {
+        // Moved here: the receiver ends with the last outcome.
+        let sender = sender;
+        if let Some(config) = config.as_ref().filter(|_| request.probes_servers) {
+            probe_all(config, request, service, closing, &sender).await;
+        }
+    };
+    let showing = async {
+        if request.server.is_none() {
+            examine_host(&host, &unit, service, &mut collector).await;
+        }
         let mut tools = Vec::new();
-        for mut outcome in
-            probe_all(&config, request.server.as_ref(), service.as_ref(), closing).await
-        {
-            judge_secret(&mut outcome, service.as_ref());
-            found.append(&mut outcome.findings);
+        while let Some(mut outcome) = outcomes.recv().await {
             if outcome.connection.tools.is_some() {
-                tools.push((outcome.connection.server.clone(), outcome.tools));
+                let names = std::mem::take(&mut outcome.tools);
+                tools.push((outcome.connection.server.clone(), names));
             }
-            report.servers.push(outcome.connection);
+            collector.add(outcome);
         }
-        found.extend(tool_names::examine(&tools));
+        tools.sort();
+        collector.report.findings.extend(tool_names::examine(&tools));
+    };
+    let ((), ()) = futures_util::join!(probing, showing);
+    Ok(collector.finish())
+}
+
+/// The installed unit, with its readable directives.
+struct InstalledUnit {
+    unit: Option<SystemdUnit>,
+    directives: Option<unit::UnitDirectives>,
+}
+
+impl InstalledUnit {
+    fn find() -> Self {
+        let unit = SystemdUnit::installed();
+        let directives = unit.as_ref().and_then(directives);
+        Self { unit, directives }
     }
-    Ok(report)
+
+    /// Returns the words of `ExecStart=`.
+    fn command(&self) -> Vec<&str> {
+        self.directives.as_ref().map(unit::command).unwrap_or_default()
+    }
+}
+
+/// Returns the configuration file to examine, with the reason for its choice.
+async fn named_file(
+    request: &DoctorRequest,
+    unit: &InstalledUnit,
+) -> Option<(PathBuf, &'static str)> {
+    if let Some(file) = &request.file {
+        return Some((file.clone(), "`--config` names it."));
+    }
+    if let Some(file) = config::file_of_environment() {
+        return Some((file, "`METAMCP_CONFIG` of this environment names it."));
+    }
+    let socket = request.socket.as_ref().unwrap_or(&request.default_socket);
+    let of_service = sockets::environment(socket).await.and_then(|it| it.configuration);
+    let own = files::own_directory("XDG_CONFIG_HOME", ".config");
+    let of_unit = || unit::config_of_environment(unit.directives.as_ref()?, own.as_deref());
+    let named = [
+        (of_service, "The running service reads it."),
+        (
+            unit::config_of(&unit.command(), own.as_deref()),
+            "`ExecStart=` of metamcp.service names it.",
+        ),
+        (of_unit(), "`Environment=METAMCP_CONFIG=` of metamcp.service names it."),
+        (config::usual_file(), "It is the default file."),
+    ];
+    named.into_iter().find_map(|(file, why)| Some((file?, why)))
+}
+
+/// Returns the servers that the service has not connected yet.
+fn untried(
+    service: &ServiceReport,
+    request: &DoctorRequest,
+    config: Option<&Config>,
+) -> Vec<ServerName> {
+    let is_probed = |name: &&ServerName| {
+        request.probes_servers && request.server.as_ref().is_none_or(|only| only == *name)
+    };
+    let servers = config.into_iter().flat_map(|config| config.servers.keys()).filter(is_probed);
+    let is_untried = |name: &&ServerName| {
+        service.states.get(*name).is_none_or(|state| state.status == "configured")
+    };
+    servers.filter(is_untried).cloned().collect()
+}
+
+/// The parts of an examination of the host.
+struct HostScope<'a> {
+    config: Option<&'a Config>,
+    file: Option<&'a Path>,
+    socket: &'a Path,
+    presence: ServicePresence,
+}
+
+/// Examines all but the servers.
+async fn examine_host(
+    host: &HostScope<'_>,
+    unit: &InstalledUnit,
+    service: Option<&ServiceReport>,
+    collector: &mut ReportCollector<'_>,
+) {
+    let found = &mut collector.report.findings;
+    if let Some(config) = host.config {
+        sockets::http(&config.listen, host.presence, found).await;
+        file_permissions::directories(config, host.socket, unit.unit.is_none(), found);
+        if let Some(file) = host.file {
+            file_permissions::secrets_in(file, config, found);
+        }
+        for directory in [credentials_directory(), credential_directories::beside_config()] {
+            file_permissions::credentials(directory.as_deref(), found);
+        }
+    }
+    found.extend(control_group::examine(host.config, unit.unit.as_ref()));
+    collector.show();
+    let found = &mut collector.report.findings;
+    if let (Some(installed), Some(directives)) = (&unit.unit, &unit.directives) {
+        examine_unit(installed, directives, &unit.command(), found).await;
+    }
+    let execute = host.config.map_or_else(ExecuteConfig::default, |config| config.execute);
+    let isolation = service.and_then(|service| service.isolation.as_ref());
+    script_isolation::examine(&execute, isolation, found);
+    collector.show();
+    let found = &mut collector.report.findings;
+    host::clock(found).await;
+    host::memory(found);
+    collector.show();
 }
 
 /// Loads the configuration as the service does, with the variables of this environment; `named` is
@@ -271,24 +381,54 @@ async fn examine_unit(
     }
 }
 
-/// Probes all servers, or `only` one; several at a time, in the order of their names.
+/// Probes all servers, or the requested one; several at a time. Each outcome is sent when it is
+/// known.
 async fn probe_all(
     config: &Config,
-    only: Option<&ServerName>,
+    request: &DoctorRequest,
     service: Option<&ServiceReport>,
     closing: &CancellationToken,
-) -> Vec<ProbeOutcome> {
+    outcomes: &mpsc::Sender<ProbeOutcome>,
+) {
     let (credentials, children) =
         (credentials_directory(), Semaphore::new(defaults::DOCTOR_CHILDREN_MAX));
     let credentials = credentials.as_deref();
-    let site = ProbeSite { credentials, service, children: &children, closing };
+    let timeout = request.probe_timeout;
+    let site = ProbeSite { credentials, service, children: &children, closing, timeout };
+    let only = request.server.as_ref();
     let servers = config.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
     stream::iter(servers)
         .take_until(closing.cancelled())
-        .map(|(name, server)| probe::probe(name, server, &site))
-        .buffered(defaults::DOCTOR_PROBES_MAX)
-        .collect()
-        .await
+        .map(|(name, server)| probe_one(name, server, &site))
+        .buffer_unordered(defaults::DOCTOR_PROBES_MAX)
+        // The receiver lives as long as this sender.
+        .for_each(|outcome| async move { drop(outcomes.send(outcome).await) })
+        .await;
+}
+
+/// Probes a server, and judges it by what the service knows.
+async fn probe_one(name: &ServerName, server: &ServerConfig, site: &ProbeSite<'_>) -> ProbeOutcome {
+    let mut outcome = probe::probe(name, server, site).await;
+    judge_secret(&mut outcome, site.service);
+    if let Some(service) = site.service {
+        judge_in_service(&mut outcome, server, service);
+    }
+    outcome
+}
+
+/// Adds the view of the service to the outcome of a probe.
+fn judge_in_service(outcome: &mut ProbeOutcome, server: &ServerConfig, service: &ServiceReport) {
+    let name = outcome.connection.server.clone();
+    if let Some(state) = service.states.get(&name) {
+        service_view::judge(outcome, state);
+        if state.status == "connected" {
+            return;
+        }
+    }
+    let TransportConfig::Stdio { command, .. } = &server.transport else { return };
+    let here = ServerFiles::examine(server);
+    let (Some(environment), Some(here)) = (&service.environment, &here) else { return };
+    outcome.findings.extend(service_view::compare_files(&name, environment, command, here));
 }
 
 /// Reports a missing secret as the service would: the service may have what this shell lacks.

@@ -12,18 +12,19 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    finding::{Finding, FindingArea::Servers, count},
+    finding::{Finding, FindingArea::Servers, FindingSeverity, count},
     host, login_probe, network_probe, pinned_versions,
     probe_phase::ProbePhase,
     probed_connection::ProbedConnection,
-    recording_launcher::{FirstLines, ProcessRecord, RecordingLauncher},
+    recording_launcher::{ProcessRecord, RecordingLauncher},
     sandbox::{self, SandboxDirectives, SandboxRemedy, of_server},
     sockets::ServiceReport,
 };
 use crate::{
     child::ChildExit,
     config::{
-        SecretValue, ServerConfig, StartPolicy, TransportConfig, defaults, secret::SecretError,
+        SecretValue, ServerConfig, StartPolicy, TransportConfig, defaults, duration,
+        secret::SecretError,
     },
     connection::{
         ConnectError, Connection, ConnectionLimits, ConnectionOwner, Dialer, ReconnectWindow,
@@ -89,18 +90,69 @@ pub(super) struct ProbeSite<'a> {
     pub(super) children: &'a Semaphore,
     /// Ends the probes early.
     pub(super) closing: &'a CancellationToken,
+    /// The time that each probe may take.
+    pub(super) timeout: Duration,
 }
 
-/// Connects to a server, lists its tools and terminates it. Not cancel safe: a connected server runs
-/// until `closing` is cancelled.
+/// Connects to a server, lists its tools and terminates it, also if it does not finish in time. Not
+/// cancel safe: a connected server runs until `closing` is cancelled.
 pub(super) async fn probe(
     name: &ServerName,
     server: &ServerConfig,
     site: &ProbeSite<'_>,
 ) -> ProbeOutcome {
+    // A closed semaphore would permit all of them.
+    let is_child = !matches!(server.transport, TransportConfig::Http(_));
+    let _permit = if is_child { site.children.acquire().await.ok() } else { None };
+    let closing = site.closing.child_token();
+    let own_site = ProbeSite { closing: &closing, ..*site };
+    let mut probing = std::pin::pin!(probe_phases(name, server, &own_site));
+    tokio::select! {
+        outcome = &mut probing => outcome,
+        () = time::sleep(site.timeout) => {
+            closing.cancel();
+            // The probe ends the processes that it has started.
+            late_outcome(name, server, probing.await, site.timeout)
+        }
+    }
+}
+
+/// Returns the outcome of a probe that did not finish within `timeout`.
+fn late_outcome(
+    name: &ServerName,
+    server: &ServerConfig,
+    mut outcome: ProbeOutcome,
+    timeout: Duration,
+) -> ProbeOutcome {
+    let phases = &outcome.connection.phases;
+    let failed = phases.iter().find(|phase| phase.has_failed).or(phases.last());
+    let phase = failed.map_or("connect", |phase| phase.name);
+    let bound = duration::text(timeout);
+    let again = format!("Run `metamcp doctor --server {name} --timeout 2m` to wait longer.");
+    let finding =
+        Finding::error(Servers, format!("does not finish within {bound}: it hangs in `{phase}`"));
+    let finding = match server.start_timeout > timeout {
+        true => finding.because(format!(
+            "The service waits longer, up to {} (`start_timeout`).",
+            duration::text(server.start_timeout)
+        )),
+        false => finding.because("metamcp has ended its processes."),
+    };
+    // The other findings are consequences, except those about its output.
+    outcome.findings.retain(|finding| {
+        matches!(finding.level, FindingSeverity::Warning | FindingSeverity::Note)
+    });
+    outcome.findings.insert(0, finding.of(name).fix(again));
+    outcome
+}
+
+/// Connects to a server, lists its tools and terminates it.
+async fn probe_phases(
+    name: &ServerName,
+    server: &ServerConfig,
+    site: &ProbeSite<'_>,
+) -> ProbeOutcome {
     let TransportConfig::Http(http) = &server.transport else {
-        // A closed semaphore would permit all of them.
-        let _permit = site.children.acquire().await;
         return probe_connection(name, server, site).await;
     };
     let probing = network_probe::probe(name, http, site.credentials);
@@ -149,13 +201,14 @@ async fn probe_connection(
 
     let record = recorder.record();
     let redactor = redactor(&server.transport, credentials);
-    let lines = |first: &FirstLines| first.lines.iter().map(|line| redactor.quote(line)).collect();
+    let lines = |lines: Vec<String>| lines.iter().map(|line| redactor.quote(line)).collect();
     let mut outcome = ProbeOutcome::unreachable(name, server);
     outcome.lacks_secret = matches!(&connected, Err(ConnectError::Secret { .. }));
     let (findings, connection) = (&mut outcome.findings, &mut outcome.connection);
     connection.protocol_version = protocol_version;
     connection.tools = listed.as_ref().and_then(|listed| Some(listed.as_ref().ok()?.len()));
-    (connection.stderr, connection.noise) = (lines(&record.stderr), lines(&record.noise));
+    (connection.stderr, connection.noise) =
+        (lines(record.stderr.shown()), lines(record.noise.lines.clone()));
     connection.exit = record.exit.map(|exit| exit.to_string());
     let start = record.start.map(|took| ProbePhase::new("start", took));
     let handshake = ProbePhase::new("handshake", ready - record.started.unwrap_or(begin));
@@ -220,7 +273,8 @@ async fn use_and_close(connection: &Arc<Connection>, timeout: Duration) -> Conne
         if profile.has(ListKind::Tools.capability()) {
             let begin = Instant::now();
             found.listed = Some(list(connection, timeout).await);
-            found.phases.push(ProbePhase::new("tools/list", begin.elapsed()));
+            let has_failed = matches!(found.listed, Some(Err(_)));
+            found.phases.push(ProbePhase::new("tools/list", begin.elapsed()).failed_if(has_failed));
         }
     }
     let begin = Instant::now();

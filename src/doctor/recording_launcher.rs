@@ -1,6 +1,7 @@
 //! A launcher that records a server's start time, its first output lines and its exit status.
 
 use std::{
+    collections::VecDeque,
     io,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -49,6 +50,8 @@ pub(super) struct ProcessRecord {
 pub(super) struct FirstLines {
     /// The lines, each cut at [`defaults::DOCTOR_LINE_BYTES_MAX`].
     pub(super) lines: Vec<String>,
+    /// The last lines after them.
+    pub(super) last: VecDeque<String>,
     /// The total number of lines.
     pub(super) n_lines: usize,
     line: Vec<u8>,
@@ -173,6 +176,13 @@ impl FirstLines {
         }
     }
 
+    /// Returns the first and the last lines, with the number of those in between.
+    pub(super) fn shown(&self) -> Vec<String> {
+        let n_left_out = self.n_lines.saturating_sub(self.lines.len() + self.last.len());
+        let gap = (n_left_out > 0).then(|| format!("… {n_left_out} more lines …"));
+        self.lines.iter().chain(&gap).chain(&self.last).cloned().collect()
+    }
+
     /// Stores a completed line.
     fn end(&mut self, stream: Stream) {
         let line = std::mem::take(&mut self.line);
@@ -181,8 +191,14 @@ impl FirstLines {
             return;
         }
         self.n_lines += 1;
+        let text = String::from_utf8_lossy(text).into_owned();
         if self.lines.len() < defaults::DOCTOR_LINES_MAX {
-            self.lines.push(String::from_utf8_lossy(text).into_owned());
+            self.lines.push(text);
+            return;
+        }
+        self.last.push_back(text);
+        if self.last.len() > defaults::DOCTOR_LAST_LINES_MAX {
+            self.last.pop_front();
         }
     }
 }
@@ -213,5 +229,9 @@ mod tests {
             first.take(b"noise\n", Stream::Output);
         }
         assert_eq!((first.lines.len(), first.n_lines), (defaults::DOCTOR_LINES_MAX, 54));
+        first.take(b"the end\n", Stream::Output);
+        let shown = first.shown();
+        assert_eq!(shown.last().map(String::as_str), Some("the end"));
+        assert!(shown.contains(&"… 40 more lines …".to_owned()), "{shown:?}");
     }
 }

@@ -13,13 +13,16 @@ use tokio::{
 };
 
 use super::{
-    finding::{Finding, FindingArea::Sockets, FindingSeverity},
+    finding::{Finding, FindingArea::Sockets, FindingSeverity, Repair},
     script_isolation::{ServiceIsolation, ServiceLayers},
     service_login::ServiceLogin,
 };
 use crate::{
     config::{ListenConfig, defaults},
-    control::socket_client,
+    control::{
+        service_environment::ServiceEnvironment, socket_client, socket_file,
+        socket_file::SocketDenial,
+    },
     error_report::chain,
     server_name::ServerName,
 };
@@ -35,8 +38,21 @@ pub(super) struct ServiceReport {
     pub(super) secrets: BTreeMap<ServerName, bool>,
     /// The logins at servers that have asked for one.
     pub(super) logins: BTreeMap<ServerName, ServiceLogin>,
+    /// The state of each server.
+    pub(super) states: BTreeMap<ServerName, ServiceState>,
+    /// The environment of the service; `None` from an older version.
+    pub(super) environment: Option<ServiceEnvironment>,
     /// The time that the service took to report them.
     pub(super) took: Duration,
+}
+
+/// The state of a server in the running service.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ServiceState {
+    /// `connected`, `connecting`, `needs login`, `error`, `closed` or `configured`.
+    pub(super) status: String,
+    /// The reason why the last attempt to connect failed, or the last connection ended.
+    pub(super) error: Option<String>,
 }
 
 /// The presence of a service behind the control socket.
@@ -50,7 +66,6 @@ pub(super) enum ServicePresence {
     Unknown,
 }
 
-const ACCESS: &str = "Run this command as root, or admit a group with `listen.control_group`, or with `SocketGroup=` in a drop-in of metamcp-control.socket.";
 const GROUP: &str = "users.users.YOU.extraGroups = [ \"metamcp\" ];";
 const RESTART: &str = "Read `metamcp logs`, then run `systemctl restart metamcp`.";
 const OTHER_PORT: &str = "services.metamcp.settings.listen.http = \"127.0.0.1:12012\";";
@@ -100,12 +115,16 @@ fn unreachable_socket(path: &Path, error: &io::Error) -> (Finding, ServicePresen
         io::ErrorKind::ConnectionRefused => {
             let finding = Finding::warning(Sockets, format!("no service listens at `{name}`"))
                 .because("A service that was killed left the socket behind.")
-                .fix("Start the service: it replaces the socket.");
-            (finding, ServicePresence::Absent)
+                .fix("Start the service: it replaces the socket. `metamcp doctor --fix` removes the socket.");
+            let repair = Repair::RemoveSocket(path.to_owned());
+            match socket_file::is_served(path) {
+                Some(true) => (finding, ServicePresence::Unknown),
+                Some(false) | None => (finding.repair(repair), ServicePresence::Absent),
+            }
         }
         io::ErrorKind::PermissionDenied => {
-            let finding = Finding::error(Sockets, format!("this user may not use `{name}`"));
-            (finding.fix(ACCESS).nix(GROUP), ServicePresence::Unknown)
+            let SocketDenial { text, hint } = SocketDenial::examine(path);
+            (Finding::error(Sockets, text).fix(hint).nix(GROUP), ServicePresence::Unknown)
         }
         _ => {
             let finding = Finding::error(Sockets, format!("cannot connect to `{name}`"));
@@ -133,6 +152,14 @@ async fn ask(path: &Path) -> Result<ServiceReport, String> {
     let states = socket_client::ask(path, "auth/status", None).await.unwrap_or_default();
     let took = begin.elapsed();
     let mut report = ServiceReport { version, isolation, took, ..ServiceReport::default() };
+    report.environment = environment(path).await;
+    for entry in status["servers"].as_array().into_iter().flatten() {
+        let name = entry["name"].as_str().and_then(|name| ServerName::new(name).ok());
+        let text = |member: &str| entry[member].as_str().map(str::to_owned);
+        let state =
+            ServiceState { status: text("status").unwrap_or_default(), error: text("error") };
+        report.states.extend(name.map(|name| (name, state)));
+    }
     for entry in states.as_array().into_iter().flatten() {
         let server = entry["server"].as_str().and_then(|name| ServerName::new(name).ok());
         let (Some(server), auth) = (server, &entry["auth"]) else { continue };
@@ -144,6 +171,13 @@ async fn ask(path: &Path) -> Result<ServiceReport, String> {
         }
     }
     Ok(report)
+}
+
+/// Asks the service at `path` for its environment; `None` if there is no answer.
+pub(super) async fn environment(path: &Path) -> Option<ServiceEnvironment> {
+    let asking = socket_client::ask(path, "daemon/environment", None);
+    let answer = time::timeout(defaults::DOCTOR_TIMEOUT, asking).await.ok()?.ok()?;
+    serde_json::from_value(answer).ok()
 }
 
 fn version(report: &ServiceReport) -> Finding {

@@ -20,7 +20,7 @@ const CACHEABLE: [&str; 6] = [
 /// type of the result, its cache lifetime and the server's `server_info`, JSON text, unless
 /// present.
 ///
-/// A result that is no object is unchanged.
+/// A result that is not an object is unchanged.
 pub fn decorate(result: &str, method: &str, server_info: Option<&str>) -> String {
     let Some(mut members) = ObjectMembers::read(result) else { return result.to_owned() };
     let set_absent = |members: &mut ObjectMembers<'_>, name: &str, value: String| {

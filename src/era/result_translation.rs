@@ -66,7 +66,7 @@ pub(super) fn narrow(result: &mut ObjectMembers<'_>, method: &str) {
     }
 }
 
-/// Replaces structured content that is no object, as the legacy era requires, by text, which all
+/// Replaces structured content that is not an object, as the legacy era requires, by text, which all
 /// clients show. Source: MCP 2026-07-28, "Key changes", minor change 10.
 fn narrow_content(result: &mut ObjectMembers<'_>) {
     let is_other = |content: &&str| !content.starts_with('{');

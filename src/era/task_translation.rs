@@ -165,13 +165,13 @@ impl TaskRequest {
         TaskTurn::Next { questions: InputRequired::default(), pause }
     }
 
-    /// Handles an error, or a result that is no object.
+    /// Handles an error, or a result that is not an object.
     fn failed(&mut self, answer: &Message) -> TaskTurn {
         let code = answer.part(MessagePart::Error).and_then(RpcError::code_of);
         match (self.client_method, self.step) {
             // The call has failed, and its error is the requested outcome.
             (TaskMethod::ModernGet, task::RESULT) if code.is_some() => self.ended(answer, None),
-            // The task is unknown or has ended; the latter is no error in the client's era.
+            // The task is unknown or has ended; the latter is not an error in the client's era.
             (TaskMethod::ModernCancel, task::CANCEL) if code == Some(INVALID_PARAMS) => {
                 self.kept = Some(answer.clone());
                 self.again(task::GET, Duration::ZERO)

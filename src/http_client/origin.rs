@@ -105,7 +105,7 @@ fn is_http(scheme: &Scheme) -> bool {
     *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS
 }
 
-/// Resolves `reference` against `base`; `None` if the result is no `http` or `https` URL.
+/// Resolves `reference` against `base`; `None` if the result is not a `http` or `https` URL.
 ///
 /// Source: RFC 3986, section 5.2, limited to the forms that servers use.
 pub fn resolve_reference(base: &Uri, reference: &str) -> Option<Uri> {

@@ -36,7 +36,7 @@ use crate::{
 const SESSION: HeaderName = HeaderName::from_static(SESSION_HEADER);
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Answers a request at the path of `view`, over the connection of `holder`, that is no POST.
+/// Answers a request at the path of `view`, over the connection of `holder`, that is not a POST.
 pub(super) fn respond(
     context: Arc<IngressContext>,
     view: &View,

@@ -24,7 +24,7 @@ impl CallbackAnswer {
     ///
     /// # Errors
     ///
-    /// [`LoginError::NotAnAnswer`] if the text is no such URL.
+    /// [`LoginError::NotAnAnswer`] if the text is not such a URL.
     pub fn parse(url_or_query: &str) -> Result<Self, LoginError> {
         let text = url_or_query.trim();
         if text.len() > ANSWER_BYTES_MAX {

@@ -137,7 +137,7 @@ pub enum LoginError {
     /// Too many logins wait for a person.
     #[error("{0} logins have started and are not finished")]
     TooManyLogins(usize),
-    /// The text is no answer of an authorization server.
+    /// The text is not an answer of an authorization server.
     #[error("the text is not the address at which a login ends: it has no `state`")]
     NotAnAnswer,
     /// The answer belongs to no login that waits.

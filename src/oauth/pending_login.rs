@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::server_name::ServerName;
 
-/// The id of a login, which is no secret.
+/// The id of a login, which is not a secret.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LoginId(Arc<str>);
 

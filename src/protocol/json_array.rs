@@ -30,12 +30,12 @@ pub fn first_items(array: &str, n_max: usize) -> serde_json::Result<(Vec<&RawVal
     Ok(found)
 }
 
-/// Returns all items of the JSON text `array`, or `None` if it is no array or exceeds `n_max`.
+/// Returns all items of the JSON text `array`, or `None` if it is not an array or exceeds `n_max`.
 pub fn all_items(array: &str, n_max: usize) -> Option<Vec<&RawValue>> {
     first_items(array, n_max).ok().filter(|(_, n_items)| *n_items <= n_max).map(|(items, _)| items)
 }
 
-/// Returns the JSON text `array` with `item` added at the start, or `None` if it is no array.
+/// Returns the JSON text `array` with `item` added at the start, or `None` if it is not an array.
 pub fn with_first(array: &str, item: &str) -> Option<String> {
     let (_, n_items) = first_items(array, 0).ok()?;
     let rest = array.trim_ascii_start().strip_prefix('[')?;
@@ -43,7 +43,7 @@ pub fn with_first(array: &str, item: &str) -> Option<String> {
     Some(["[", item, comma, rest].concat())
 }
 
-/// Returns the JSON text `array` with `item` added at the end, or `None` if it is no array.
+/// Returns the JSON text `array` with `item` added at the end, or `None` if it is not an array.
 pub fn with_last(array: &str, item: &str) -> Option<String> {
     let (_, n_items) = first_items(array, 0).ok()?;
     let rest = array.trim_ascii_end().strip_suffix(']')?;

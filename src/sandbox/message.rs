@@ -201,7 +201,7 @@ impl ScriptFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The code is no JavaScript.
+    /// The code is not JavaScript.
     Syntax,
     /// It threw an exception and did not catch it.
     Exception,
@@ -211,7 +211,7 @@ pub enum FailureKind {
     Memory,
     /// Its value is too large.
     Output,
-    /// Its value is no plain data.
+    /// Its value is not plain data.
     Value,
 }
 
@@ -238,7 +238,7 @@ impl CodePlace {
 ///
 /// # Errors
 ///
-/// [`FrameError`] if it is too long, or a value is no JSON.
+/// [`FrameError`] if it is too long, or a value is not JSON.
 pub fn frame(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     let mut frame = FrameWriter(vec![0; FRAME_HEAD_BYTES]);
     serde_json::to_writer(&mut frame, message).map_err(|error| match error.is_io() {
@@ -330,18 +330,18 @@ impl FrameBuffer {
 ///
 /// # Errors
 ///
-/// [`FrameError`] if it is no such message.
+/// [`FrameError`] if it is not such a message.
 pub fn read_message<'a, M: Deserialize<'a>>(text: &'a [u8]) -> Result<M, FrameError> {
     serde_json::from_slice(text).map_err(FrameError::Json)
 }
 
-/// The reason why a frame is no message.
+/// The reason why a frame is not a message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// It is longer than [`FRAME_BYTES_MAX`].
     #[error("a message has more than the {FRAME_BYTES_MAX} bytes that the pipe carries")]
     TooLong,
-    /// It is no such message.
+    /// It is not such a message.
     #[error("a message is malformed: {0}")]
     Json(serde_json::Error),
 }

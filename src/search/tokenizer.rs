@@ -8,7 +8,7 @@
 /// this length is a document.
 pub(super) const TEXT_BYTES_MAX: usize = 8 * 1024;
 
-/// The longest word, in bytes. A longer one is an identifier or a blob, which is no search term.
+/// The longest word, in bytes. A longer one is an identifier or a blob, which is not a search term.
 pub(super) const WORD_BYTES_MAX: usize = 40;
 
 /// The kind of a text.

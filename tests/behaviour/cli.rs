@@ -335,6 +335,83 @@ fn logs_reads_the_log_file_of_a_service_without_a_unit() {
 }
 
 #[test]
+fn colours_and_hints_are_chosen_on_the_command_line() {
+    let rig = Rig::start();
+    let has_colour = |arguments: &[&str]| rig.run(arguments).1.contains('\u{1b}');
+    assert!(has_colour(&["servers", "--color", "always"]));
+    assert!(!has_colour(&["servers", "--color", "never"]) && !has_colour(&["servers"]));
+    assert_eq!(rig.run(&["servers", "--color", "blue"]).0, 64);
+    let mut command = daemon::command(&["servers"]);
+    command.env("METAMCP_SOCKET", rig.daemon.control()).env("CLICOLOR_FORCE", "1");
+    let forced = |command: &mut std::process::Command| {
+        let output = command.env_remove("NO_COLOR").output().expect("it runs");
+        String::from_utf8_lossy(&output.stdout).contains('\u{1b}')
+    };
+    assert!(forced(&mut command));
+
+    let (_, _, stderr) = daemon::run(&["-q", "status", "--socket", "/no/such/socket"]);
+    assert!(stderr.starts_with("error: ") && !stderr.contains("hint: "), "{stderr}");
+}
+
+#[test]
+fn help_is_grouped_by_task_and_explains_each_command() {
+    let (code, overview, _) = daemon::run(&["help"]);
+    assert!(code == 0 && overview == daemon::run(&["--help"]).1, "{overview}");
+    let (_, all, _) = daemon::run(&["help", "all"]);
+    assert!(all.contains("typegen") && all.contains("Print the JSON Schema"), "{all}");
+    let (_, call, _) = daemon::run(&["help", "call"]);
+    assert!(call.contains("Usage: metamcp call") && call.contains("Example:"), "{call}");
+    let (code, _, stderr) = daemon::run(&["help", "stauts"]);
+    assert!(code == 64 && stderr.contains("Did you mean `status`?"), "{stderr}");
+    let (code, _, stderr) = daemon::run(&["stauts"]);
+    assert!(code == 64 && stderr.contains("'status'"), "{stderr}");
+}
+
+/// Asks a shell to complete a command line; `None` if the shell is not installed.
+fn completed(rig: &Rig, shell: &str, script: &str) -> Option<String> {
+    let program =
+        std::path::Path::new(env!("CARGO_BIN_EXE_metamcp")).parent().expect("a directory");
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").expect("it is set"));
+    #[expect(clippy::disallowed_methods, reason = "a test of the completions starts the shell")]
+    let mut command = std::process::Command::new(shell);
+    if shell == "zsh" {
+        command.arg("-f");
+    }
+    command.args(["-c", script]);
+    command.env("PATH", path).env("METAMCP_SOCKET", rig.daemon.control());
+    let output = command.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn shells_complete_the_names_of_tools_servers_and_arguments() {
+    let rig = Rig::start();
+    assert_eq!(rig.run(&["tools"]).0, 0, "the lists are known");
+    let bash = |words: &str, last: &str| {
+        let script = format!(
+            "source <(metamcp completions bash); COMP_WORDS=(metamcp {words}); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _metamcp_names metamcp '{last}' ''; \
+             printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        completed(&rig, "bash", &script).expect("bash is installed")
+    };
+    assert_eq!(bash("call fake/rows", "fake/rows"), "fake/rows\n");
+    assert!(bash("call fake/ro", "fake/ro").contains("fake/routed\n"));
+    assert!(bash("call fake/rows --ta", "--ta").contains("--table\n"));
+    assert!(bash("logs --server fa", "fa").contains("fake\n"));
+    assert!(bash("sta", "sta").contains("status"), "the commands are completed too");
+    let fish = "metamcp completions fish | source; complete -C 'metamcp call fake/ro'";
+    if let Some(found) = completed(&rig, "fish", fish) {
+        assert!(found.contains("fake/rows"), "{found}");
+    }
+    let zsh = "compdef() { }; compadd() { print -l -- $names }; \
+        source <(metamcp completions zsh); words=(metamcp call fake/ro); CURRENT=3; _metamcp";
+    if let Some(found) = completed(&rig, "zsh", zsh) {
+        assert!(found.contains("fake/rows"), "{found}");
+    }
+}
+
+#[test]
 fn completions_and_manual_pages_are_generated() {
     for shell in ["bash", "zsh", "fish"] {
         let (code, script, _) = daemon::run(&["completions", shell]);
@@ -347,6 +424,6 @@ fn completions_and_manual_pages_are_generated() {
     let page = |name: &str| std::fs::read_to_string(format!("{path}/{name}")).expect(name);
     assert!(page("metamcp.1").contains("metamcp\\-status(1)"));
     assert!(page("metamcp-call.1").contains("\\-\\-dry\\-run"));
-    assert!(!std::path::Path::new(&format!("{path}/metamcp-man.1")).exists());
+    assert!(page("metamcp-man.1").contains("manual"));
     assert!(daemon::run(&["man"]).1.starts_with(".ie"), "the page itself");
 }

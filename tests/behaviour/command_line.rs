@@ -151,6 +151,32 @@ fn without_a_service_status_exits_with_69() {
     assert!(stderr.contains("no service answers at `/no/such/socket`"), "{stderr}");
 }
 
+#[test]
+fn a_user_without_access_to_the_control_socket_learns_the_reason_and_the_remedy() {
+    use std::os::unix::{fs::PermissionsExt as _, net::UnixListener, process::CommandExt as _};
+    const OTHER_USER: u32 = 65_534;
+    let is_root = rustix::process::geteuid().is_root();
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("control.sock");
+    let _listener = UnixListener::bind(&socket).expect("bound");
+    // Root may use every socket, so it asks as another user, who may pass through the directory.
+    let mode = if is_root { 0o660 } else { 0 };
+    fs::set_permissions(&socket, fs::Permissions::from_mode(mode)).expect("changed");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("changed");
+    for command in ["status", "tools", "doctor"] {
+        let mut command = daemon::command(&[command, "--socket", &socket.display().to_string()]);
+        if is_root {
+            command.uid(OTHER_USER).gid(OTHER_USER);
+        }
+        let (code, stdout, stderr) = daemon::finish(command);
+        let seen = stdout + &stderr;
+        assert!(code == 69 || code == 1, "{seen}");
+        assert!(seen.contains("the service runs, but you may not talk to it: "), "{seen}");
+        let remedy = if is_root { "sudo usermod -aG root " } else { "listen.control_group" };
+        assert!(seen.contains(remedy), "{seen}");
+    }
+}
+
 #[tokio::test]
 async fn status_shows_every_server() {
     let fakes = Fakes::new();

@@ -108,7 +108,7 @@ fn the_effective_configuration_is_printed_with_the_source_of_each_setting() {
         "--failure-threshold",
         "3",
         "--idle-timeout",
-        "60000",
+        "60",
         "--set",
         "tools.sets=[\"core\", \"metatools\"]",
         "--tls-cert",
@@ -137,7 +137,7 @@ fn the_effective_configuration_is_printed_with_the_source_of_each_setting() {
     );
     assert_eq!(
         json["pool.idle_timeout"],
-        json!({ "value": "60000ms", "source": { "kind": "flag", "name": "--idle-timeout" } })
+        json!({ "value": "60s", "source": { "kind": "flag", "name": "--idle-timeout" } })
     );
     assert_eq!(
         json["servers.git.retry"]["source"],

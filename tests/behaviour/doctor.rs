@@ -8,6 +8,7 @@ use std::{
         net::{UnixListener, UnixStream},
     },
     path::Path,
+    process::Stdio,
     thread,
 };
 
@@ -71,23 +72,24 @@ fn faulty_configuration(fakes: &Fakes) -> TempDir {
     directory
 }
 
-/// Returns the lines of a report that concern servers.
+/// Returns the lines of a report that concern servers, in the order of their names. The report has
+/// them in the order in which the servers finish.
 fn server_lines(text: &str, directory: &Path) -> String {
     let text = with_placeholders(text, directory);
     let names = ["crash: ", "locked: ", "missing: ", "newest: ", "noisy: ", "slow: ", "well: "];
-    let mut shown = String::new();
-    let mut is_shown = false;
+    let mut shown = [const { String::new() }; 7];
+    let mut place = None;
     for line in text.lines() {
         if !line.starts_with(' ') {
-            is_shown =
-                names.iter().any(|name| line.get(8..).is_some_and(|it| it.starts_with(name)));
+            place =
+                names.iter().position(|name| line.get(8..).is_some_and(|it| it.starts_with(name)));
         }
-        if is_shown {
-            shown.push_str(line);
-            shown.push('\n');
+        if let Some(place) = place {
+            shown[place].push_str(line);
+            shown[place].push('\n');
         }
     }
-    shown
+    shown.concat()
 }
 
 #[test]
@@ -124,6 +126,82 @@ fn doctor_examines_one_server_and_prints_json() {
         .filter_map(Value::as_str)
         .collect();
     assert_eq!(stderr, ["one", "token [secret] [secret]"]);
+}
+
+#[test]
+fn doctor_prints_each_finding_at_once_and_names_the_phase_in_which_a_server_hangs() {
+    let fakes = Fakes::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (config, pid_file) = (directory.path().join("c.toml"), directory.path().join("pid"));
+    let script =
+        format!("echo $$ > {}; echo waiting for a lock >&2; cat >/dev/null", pid_file.display());
+    let text = "[listen]\nhttp = \"127.0.0.1:0\"\n".to_owned()
+        + &fakes.server("well", &[])
+        + &format!("[servers.hangs]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n");
+    fs::write(&config, text).expect("written");
+    let config = config.display().to_string();
+    let mut command = daemon::command(&["doctor", "--config", &config, "--timeout", "3s"]);
+    let mut process = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
+
+    let first = lines.next().expect("a line").expect("text");
+    assert!(first.ends_with("c.toml: 2 servers"), "{first}");
+    // The first finding is printed while the server still hangs.
+    assert!(process.try_wait().expect("readable").is_none());
+    let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
+    let place = |text: &str| {
+        let found = rest.iter().position(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("`{text}` is missing: {rest:#?}"))
+    };
+    let late = place("error   hangs: does not finish within 3s: it hangs in `handshake`");
+    assert!(place("well: connected") < late, "{rest:#?}");
+    assert!(place("stderr| waiting for a lock") > late, "{rest:#?}");
+    assert_eq!(process.wait().expect("it ends").code(), Some(1));
+    let pid = fs::read_to_string(pid_file).expect("written");
+    assert!(!Path::new("/proc").join(pid.trim()).exists(), "the hanging server is ended");
+}
+
+#[test]
+fn doctor_removes_a_stale_socket_only_on_request() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (config, socket) = (directory.path().join("c.toml"), directory.path().join("control.sock"));
+    let text = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {socket:?}\n");
+    fs::write(&config, text).expect("written");
+    drop(UnixListener::bind(&socket).expect("bound"));
+    doctor(&config, &["--no-dial"]);
+    assert!(socket.exists());
+    let (_, report) = doctor(&config, &["--no-dial", "--fix"]);
+    assert!(report.contains("control.sock` is removed."), "{report}");
+    assert!(!socket.exists());
+}
+
+#[test]
+fn doctor_reads_the_file_of_the_running_service_and_reports_where_the_service_differs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = directory.path().join("only-here");
+    fs::write(&program, "#!/bin/sh\nexit 1\n").expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("changed");
+    let daemon = Daemon::with("[servers.elsewhere]\ncommand = \"only-here\"\n").ready();
+    let socket = daemon.control().display().to_string();
+    let report_of = |more: &[&str]| {
+        let arguments = [&["doctor", "--socket", &socket], more].concat();
+        let mut command = daemon::command(&arguments);
+        let path = std::env::var("PATH").expect("it is set");
+        command.env("PATH", format!("{}:{path}", directory.path().display()));
+        command.env_remove("METAMCP_CONFIG");
+        daemon::finish(command)
+    };
+    let (code, report, _) = report_of(&[]);
+    assert_eq!(code, 1, "{report}");
+    assert!(report.contains("The running service reads it."), "{report}");
+    assert!(report.contains("ok      the service runs as `"), "{report}");
+    assert!(report.contains("elsewhere: the service cannot start `only-here`"), "{report}");
+    assert!(!report.contains("All is well"), "{report}");
+
+    let other = directory.path().join("other.toml");
+    fs::write(&other, "[listen]\nhttp = \"127.0.0.1:0\"\n").expect("written");
+    let (_, report, _) = report_of(&["--config", &other.display().to_string()]);
+    assert!(report.contains("warning the service runs with `"), "{report}");
 }
 
 #[test]

@@ -184,7 +184,7 @@ async fn the_largest_code_of_each_kind_runs_or_fails_with_its_error() {
         (&error["code"], &error["details"]["limit"]),
         (&json!("limit_exceeded"), &json!("code"))
     );
-    // A text with half of a character is no text in any programming language but one.
+    // A text with half of a character is not a text in any programming language but one.
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcp_execute","arguments":{"code":"return '\ud800'"}}}"#;
     let answer = client.post(call).await.answer();
     assert!(answer["error"].is_object() || answer["result"]["isError"] == true, "{answer}");

@@ -47,7 +47,7 @@ async fn each_client_receives_its_own_log_level_and_the_server_is_set_to_the_low
     assert_eq!(to_chatty.message().await["params"]["data"], 1);
     assert_eq!(to_chatty.message().await["params"]["data"], 2);
     assert_eq!(to_quiet.message().await["params"]["data"], 2, "its own level");
-    // A client without a level does not receive what others requested: the next message is no log.
+    // A client without a level does not receive what others requested: the next message is not a log.
     silent.call("flip_tools", json!({})).await;
     assert_eq!(to_silent.message().await["method"], "notifications/tools/list_changed");
 

@@ -40,12 +40,20 @@ impl<'a> ParsedArguments<'a> {
 
     /// Returns the error for an unknown `key`, with the nearest name as a hint.
     pub(super) fn unknown(&self, key: &str, also: &[&str]) -> Failed {
-        let known = self.schema.properties().into_iter().map(|(name, _)| name.to_owned());
-        let also = also.iter().map(|name| (*name).to_owned());
-        let near = nearest(key.trim_start_matches("no-"), known.chain(also));
+        // A member is compared with the other members of its object.
+        let (outer, last) = key.rsplit_once('.').unwrap_or(("", key));
+        let place = match outer {
+            "" => Some(self.schema),
+            outer => self.find(outer).map(|found| found.place),
+        };
+        let known = place.into_iter().flat_map(SchemaCursor::properties);
+        let known = known.map(|(name, _)| name.to_owned());
+        let also = also.iter().filter(|_| outer.is_empty()).map(|name| (*name).to_owned());
+        let near = nearest(last.trim_start_matches("no-"), known.chain(also));
+        let prefix = if outer.is_empty() { String::new() } else { format!("{outer}.") };
         let hint = match near.first() {
             Some(near) => format!(
-                "Did you mean `--{near}`? Add `--help` after the tool to see its arguments."
+                "Did you mean `--{prefix}{near}`? Add `--help` after the tool to see its arguments."
             ),
             None => {
                 "Add `--help` after the tool to see its arguments. Give others as one JSON object."

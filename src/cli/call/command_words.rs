@@ -8,7 +8,7 @@ use super::{
     Options,
     argument_keys::{ParsedArguments, is_key, missing_value},
 };
-use crate::cli::{Failed, quantity::milliseconds};
+use crate::cli::{Failed, quantity::time_limit};
 
 /// The source of the arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +101,7 @@ pub(super) fn read(
 }
 
 impl Options {
-    /// Sets one of [`SWITCHES`], except `help`, which is no option of a call.
+    /// Sets one of [`SWITCHES`], except `help`, which is not an option of a call.
     fn switch_on(&mut self, key: &str, given: Option<&str>) -> Result<(), Failed> {
         if given.is_some() {
             let text = format!("`--{key}` takes no value");
@@ -121,9 +121,10 @@ impl Options {
         match key {
             "fields" => self.fields.extend(text.split(',').map(str::to_owned)),
             "timeout" => {
-                let hint = "Give a time such as 5s, 500ms or 2m.";
-                let invalid = |error| Failed::usage(error, hint);
-                self.timeout_ms = Some(milliseconds(text).map_err(invalid)?);
+                let invalid = |error| {
+                    Failed::usage(format!("invalid `--timeout`: {error}"), "Write `--timeout 30s`.")
+                };
+                self.timeout = Some(time_limit(text).map_err(invalid)?);
             }
             "file" => self.file = Some(text.into()),
             _ => self.common.target.socket = Some(text.into()),

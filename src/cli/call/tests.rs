@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -150,7 +152,7 @@ fn an_invalid_call_argument_is_reported_with_a_suggestion() {
     `word` is not a JSON object. Give the arguments as one JSON object, as `@FILE`, `-` for standard input, or as `--key value`.
     the arguments are given in two ways. Give one JSON object, a file, or `--key value` for each argument.
     the tool has no argument `filter.until`. Add `--help` after the tool to see its arguments. Give others as one JSON object.
-    `soon` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`. Give a time such as 5s, 500ms or 2m.
+    invalid `--timeout`: `soon` is not a duration, expected one such as `250ms`, `30s`, `5m` or `1h`; a number without a unit is in seconds. Write `--timeout 30s`.
     `--json` takes no value. Leave the value out.
     unexpected word `{}` after the arguments. Give one JSON object, `@FILE`, `-`, or `--key value` for each argument.
     the arguments are given in two ways. Give one JSON object, a file, or `--key value` for each argument.
@@ -165,7 +167,10 @@ fn an_option_that_the_tool_declares_goes_to_the_tool_and_any_other_goes_to_the_c
     let expected = json!({ "dry_run": true });
     assert_eq!(read_words, Some(ArgumentSource::Keys(expected.as_object().unwrap().clone())));
     assert!(options.common.json && !options.dry_run);
-    assert_eq!((options.fields.join(" "), options.timeout_ms), ("a b c".to_owned(), Some(5000)));
+    assert_eq!(
+        (options.fields.join(" "), options.timeout),
+        ("a b c".to_owned(), Some(Duration::from_secs(5)))
+    );
 
     let mut options = Options::default();
     let open = json!({ "type": "object" });

@@ -66,7 +66,20 @@ pub const DOCTOR_ANSWER_BYTES_MAX: usize = 4 << 10;
 pub const DOCTOR_PROBES_MAX: usize = 32;
 
 /// The largest number of these that are children. More would distort the reported times.
-pub const DOCTOR_CHILDREN_MAX: usize = 4;
+pub const DOCTOR_CHILDREN_MAX: usize = 8;
+
+/// The time that the probe of one server may take, unless `--timeout` sets another. With the end of
+/// its processes, a run with a hanging server takes less than 12 s.
+pub const DOCTOR_PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The time that the completion of a word may take: a person waits for it.
+pub const COMPLETION_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// The last lines that are shown of standard error, after the first ones.
+pub const DOCTOR_LAST_LINES_MAX: usize = 5;
+
+/// The largest number of paths among the arguments of a server that are examined.
+pub const ENVIRONMENT_FILES_MAX: usize = 32;
 
 /// The time before the expiry of a certificate from which the doctor reports it. Authorities renew
 /// their certificates 30 days before.

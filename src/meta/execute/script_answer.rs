@@ -203,7 +203,7 @@ fn of_failure(failure: ScriptFailure, reader: ErrorReader) -> ErrorObject {
     let what = match kind {
         FailureKind::Syntax => "the code cannot be read: ",
         FailureKind::Stuck => "the script never ends: ",
-        FailureKind::Value => "the returned value is no plain data: ",
+        FailureKind::Value => "the returned value is not plain data: ",
         FailureKind::Exception | FailureKind::Memory | FailureKind::Output => "",
     };
     let text = format!("{what}{message}{place_text}");

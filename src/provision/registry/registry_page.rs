@@ -56,7 +56,7 @@ pub fn read_page(answer: &str) -> Option<Vec<[String; 3]>> {
 
 impl RegistryPage {
     /// Reads a page, in the present format of the API or in the older one with a plain list.
-    /// Returns `None` if it is no list. Leaves out entries that are invalid, withdrawn or not the
+    /// Returns `None` if it is not a list. Leaves out entries that are invalid, withdrawn or not the
     /// latest.
     pub(super) fn read(answer: &Value) -> Option<Self> {
         let servers = answer.get("servers").unwrap_or(answer).as_array()?;

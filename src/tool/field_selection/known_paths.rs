@@ -19,7 +19,7 @@ use crate::{
 const ITEMS: &str = "[]";
 
 /// Returns a result, JSON text, with a text in front that says that it is whole and lists its
-/// paths. `None` if it is a failure, or its content is no list of blocks.
+/// paths. `None` if it is a failure, or its content is not a list of blocks.
 pub(super) fn with_paths(result: &str) -> Option<String> {
     let members = ObjectMembers::read(result)?;
     if members.get("isError") == Some("true") {

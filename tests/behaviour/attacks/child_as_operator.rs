@@ -112,7 +112,7 @@ async fn an_orphaned_process_of_a_server_has_no_operator_rights_and_is_reaped() 
     let args = ["-c", ORPHAN, "sh", PROGRAM, &socket, &file];
     daemon.rewrite(&format!("[servers.shell]\ncommand = \"/bin/sh\"\nargs = {args:?}\n"));
     daemon.reload();
-    // The first request starts the program, which is no MCP server.
+    // The first request starts the program, which is not an MCP server.
     let _asks = daemon
         .client("/servers/shell")
         .slow_post(&request(&json!(1), "tools/list", &json!({})))
