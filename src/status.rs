@@ -20,6 +20,7 @@ use crate::{
     memory_budget::{self, MemoryUsage},
     pool::{LifecycleState, Pool, PoolStatus, SlotStatus},
     server_name::ServerName,
+    session::{ClientCensus, SessionRegistry},
     telemetry::liveness::{Liveness, StuckLoop},
 };
 
@@ -40,6 +41,7 @@ pub struct StatusBoard {
     n_total: AtomicU64,
     is_serving: AtomicBool,
     pool: Arc<Pool>,
+    sessions: Arc<SessionRegistry>,
     catalog: Arc<Catalog>,
     liveness: Arc<Liveness>,
     /// The configuration file, as an absolute path.
@@ -59,6 +61,8 @@ pub struct ServiceStatus {
     pub uptime_ms: u64,
     /// The number of open client connections.
     pub clients: usize,
+    /// The number of client sessions.
+    pub sessions: usize,
     /// The number of live tasks, which does not grow with the age of the service.
     pub tasks: usize,
     /// The number of connections made to servers since the start, over all servers.
@@ -122,7 +126,12 @@ pub struct ClientGuard(Arc<AtomicUsize>);
 
 impl StatusBoard {
     /// Returns a board for a service that is starting.
-    pub fn new(pool: Arc<Pool>, catalog: Arc<Catalog>, liveness: Arc<Liveness>) -> Arc<Self> {
+    pub fn new(
+        pool: Arc<Pool>,
+        sessions: Arc<SessionRegistry>,
+        catalog: Arc<Catalog>,
+        liveness: Arc<Liveness>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             started: Instant::now(),
             clients: Arc::default(),
@@ -130,6 +139,7 @@ impl StatusBoard {
             n_total: AtomicU64::new(0),
             is_serving: AtomicBool::new(false),
             pool,
+            sessions,
             catalog,
             liveness,
             config_file: ArcSwapOption::empty(),
@@ -189,6 +199,11 @@ impl StatusBoard {
         self.clients.load(Ordering::Relaxed)
     }
 
+    /// Counts the clients that are present now.
+    pub fn census(&self) -> ClientCensus {
+        self.sessions.census()
+    }
+
     /// Returns the stuck loops; empty while the service is alive.
     pub fn stuck(&self) -> Vec<StuckLoop> {
         self.liveness.stuck()
@@ -206,6 +221,7 @@ impl StatusBoard {
             pid: std::process::id(),
             uptime_ms: u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
             clients: self.n_clients(),
+            sessions: self.sessions.census().n_sessions(),
             // A task always makes this call.
             tasks: Handle::try_current().map_or(0, |it| it.metrics().num_alive_tasks()),
             generation: self.pool.n_connected(),
@@ -243,7 +259,7 @@ impl ServiceStatus {
         let mut line = format!(
             "{n_up}/{} servers up, {} clients, generation {}",
             self.servers.len(),
-            self.clients,
+            self.sessions,
             self.generation
         );
         let is_open = |server: &&SlotStatus| server.breaker.state != BreakerState::Normal;

@@ -19,12 +19,23 @@ pub(super) struct Args {
     common: OutputArgs,
 }
 
+/// The headings, each with its form for a narrow terminal.
+const HEADINGS: [(&str, &str); 8] = [
+    ("SERVER", "SERVER"),
+    ("STATE", "STATE"),
+    ("TRANSPORT", "OVER"),
+    ("PROTOCOL", "PROTOCOL"),
+    ("SHARING", "SHARING"),
+    ("SOFTWARE", "SOFTWARE"),
+    ("REQUESTS", "REQS"),
+    ("PID", "PID"),
+];
+
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = if args.memory { json!({ "memory": true }) } else { json!({}) };
     let servers = args.common.target.ask("servers/list", &params)?;
     args.common.print(&servers, |servers| {
-        let headings = "SERVER STATE TRANSPORT PROTOCOL SHARING SOFTWARE REQUESTS PID".split(' ');
-        let mut table = TextTable::headed(headings);
+        let mut table = TextTable::whole(HEADINGS);
         for server in output::items(servers) {
             table.row([
                 output::word(&server["name"]).into(),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     output, quantity,
-    terminal::{cut, width},
+    terminal::wrap,
     text_table::{CellColour, TableCell, TextTable},
 };
 use crate::time_format;
@@ -15,6 +15,11 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
     let mut text = header(status, columns, is_coloured);
     text.push('\n');
     text.push_str(&servers(status).render(columns, is_coloured));
+    let clients = clients(status);
+    if !clients.is_empty() {
+        text.push('\n');
+        text.push_str(&clients.render(columns, is_coloured));
+    }
     let mut below = Vec::new();
     below.extend(memory(&status["memory"]));
     below.extend(messages(&status["memoryBudget"]));
@@ -32,12 +37,21 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
         text.push('\n');
     }
     for line in below {
-        text.push_str(&columns.map_or(line.clone(), |columns| cut(&line, columns)));
-        text.push('\n');
+        push_wrapped(&mut text, &line, columns);
     }
     match size {
         Some((_, lines)) if text.lines().count() > lines => shorten(&text, lines),
         _ => text,
+    }
+}
+
+/// Appends a line, wrapped to the width of the terminal with the indentation of its beginning.
+fn push_wrapped(text: &mut String, line: &str, columns: Option<usize>) {
+    let Some(columns) = columns else { return text.push_str(&format!("{line}\n")) };
+    let indent = line.len() - line.trim_start().len();
+    let indent = if columns > 4 * indent { indent } else { 0 };
+    for piece in wrap(line.trim_start(), columns - indent) {
+        text.push_str(&format!("{}{piece}\n", " ".repeat(indent)));
     }
 }
 
@@ -52,19 +66,20 @@ fn shorten(text: &str, lines: usize) -> String {
 
 fn header(status: &Value, columns: Option<usize>, is_coloured: bool) -> String {
     let name = format!("metamcp {}", output::word(&status["version"]));
-    let n_clients = status["clients"].as_u64().and_then(|n| usize::try_from(n).ok());
-    let rest = format!(
-        ", pid {}, up {}, {}, {}",
+    let n_sessions = status["sessions"].as_u64().and_then(|n| usize::try_from(n).ok());
+    let line = format!(
+        "{name}, pid {}, up {}, {}, {}",
         status["pid"],
         time_format::in_two_units(status["uptime"].as_u64().unwrap_or_default()),
-        quantity::count(n_clients.unwrap_or_default(), "client"),
+        quantity::count(n_sessions.unwrap_or_default(), "client session"),
         pool(&status["pool"]),
     );
-    let columns = columns.unwrap_or(usize::MAX);
-    let name = cut(&name, columns);
-    let left = columns - width(&name);
-    let name = if is_coloured { CellColour::Bold.paint(&name) } else { name };
-    format!("{name}{}\n", cut(&rest, left))
+    let mut text = String::new();
+    push_wrapped(&mut text, &line, columns);
+    match text.strip_prefix(&name).filter(|_| is_coloured) {
+        Some(rest) => CellColour::Bold.paint(&name) + rest,
+        None => text,
+    }
 }
 
 /// Returns the number of connections in the pool, its size and the number of waiters.
@@ -76,9 +91,20 @@ fn pool(pool: &Value) -> String {
     }
 }
 
+/// The headings of the servers, each with its form for a narrow terminal.
+const SERVER_HEADINGS: [(&str, &str); 8] = [
+    ("SERVER", "SERVER"),
+    ("STATE", "STATE"),
+    ("ERA", "ERA"),
+    ("LAST SEEN", "SEEN"),
+    ("IN FLIGHT", "CALLS"),
+    ("RESTARTS", "RESTARTS"),
+    ("MEMORY", "MEMORY"),
+    ("LAST ERROR", "ERROR"),
+];
+
 fn servers(status: &Value) -> TextTable {
-    let headings = "SERVER,STATE,ERA,LAST SEEN,IN FLIGHT,RESTARTS,MEMORY,LAST ERROR".split(',');
-    let mut table = TextTable::headed(headings);
+    let mut table = TextTable::whole(SERVER_HEADINGS).with_notes();
     for server in output::items(&status["servers"]) {
         let in_flight = server["inFlight"].as_u64().unwrap_or_default();
         let restarts = server["restartCount"].as_u64().unwrap_or_default();
@@ -90,7 +116,7 @@ fn servers(status: &Value) -> TextTable {
             output::word(&server["name"]).into(),
             state(server),
             match server["era"].as_str() {
-                Some(_) => output::word(&server["era"]).into(),
+                Some(era) => output::word(&era.into()).into(),
                 None => TableCell::from("-").colour(CellColour::Dim),
             },
             health(server),
@@ -106,15 +132,59 @@ fn servers(status: &Value) -> TextTable {
     table
 }
 
+/// Returns the clients that are present, by name.
+fn clients(status: &Value) -> TextTable {
+    let headings = [
+        ("CLIENT", "CLIENT"),
+        ("SESSIONS", "SESSIONS"),
+        ("ERA", "ERA"),
+        ("OVER", "OVER"),
+        ("LAST CALL", "CALL"),
+    ];
+    let mut table = TextTable::whole(headings);
+    for client in output::items(&status["clientSessions"]) {
+        let last_call = match client["lastCallAgoMs"].as_u64() {
+            Some(ago_ms) => ago(ago_ms),
+            None => TableCell::from("none yet").short("-").colour(CellColour::Dim),
+        };
+        table.row([
+            client_name(client).into(),
+            number(&client["sessions"]),
+            output::word(&client["era"]).into(),
+            output::word(&client["transport"]).into(),
+            last_call,
+        ]);
+    }
+    table
+}
+
+/// Returns the name and version of a client as it gives them.
+fn client_name(client: &Value) -> String {
+    let [name, version] = ["name", "version"].map(|member| output::word(&client[member]));
+    match name.as_str() {
+        "" => "(gives no name)".to_owned(),
+        _ => format!("{name} {version}").trim_end().to_owned(),
+    }
+}
+
+fn ago(ms: u64) -> TableCell {
+    let time = time_format::in_two_units(ms);
+    TableCell::from(format!("{time} ago")).short(time)
+}
+
 /// Returns the state of a server, coloured.
 pub(super) fn state(server: &Value) -> TableCell {
     if server["status"] == "needs login" {
-        return TableCell::from("needs login").colour(CellColour::Yellow);
+        return TableCell::from("needs login").short("login").colour(CellColour::Yellow);
     }
     let state = output::word(&server["state"]);
+    let n_connections = server["connections"].as_u64().unwrap_or_default();
+    if state == "idle" && n_connections == 0 && server["generation"] == 0 {
+        return TableCell::from("never started").short("unused").colour(CellColour::Dim);
+    }
     let colour = match state.as_str() {
         "active" => CellColour::Green,
-        "idle" if server["connections"].as_u64().unwrap_or_default() > 0 => CellColour::Green,
+        "idle" if n_connections > 0 => CellColour::Green,
         "connecting" => CellColour::Yellow,
         "failed" => CellColour::Red,
         _ => CellColour::Dim,
@@ -127,27 +197,39 @@ fn health(server: &Value) -> TableCell {
     let missed = server["consecutiveFailures"].as_u64().unwrap_or_default();
     match (missed, server["lastHealthCheckAgoMs"].as_u64()) {
         (_, None) => TableCell::from("-").colour(CellColour::Dim),
-        (0, Some(ago_ms)) => TableCell::from(format!("{} ago", time_format::in_two_units(ago_ms))),
-        (1, Some(_)) => TableCell::from("1 ping missed").colour(CellColour::Yellow),
-        (missed, Some(_)) => {
-            TableCell::from(format!("{missed} pings missed")).colour(CellColour::Red)
+        (0, Some(ago_ms)) => ago(ago_ms),
+        (1, Some(_)) => {
+            TableCell::from("1 ping missed").short("1 missed").colour(CellColour::Yellow)
         }
+        (missed, Some(_)) => TableCell::from(format!("{missed} pings missed"))
+            .short(format!("{missed} missed"))
+            .colour(CellColour::Red),
     }
 }
 
-/// Returns the last error of the server, after the state of its breaker.
+/// Returns the cause of the last error of the server, and then the state of its breaker.
 fn last_error(server: &Value) -> TableCell {
-    let error = output::word(&server["error"]);
+    let cause = server["cause"].as_str().or(server["error"].as_str()).unwrap_or_default();
+    let cause = output::word(&cause.into());
+    let breaker = breaker(server);
+    let is_past = server["state"] != "failed" && server["breaker"]["state"] != "open";
+    let parts: Vec<String> =
+        [Some(cause).filter(|cause| !cause.is_empty()), breaker].into_iter().flatten().collect();
+    let colour = if is_past { CellColour::Dim } else { CellColour::Red };
+    TableCell::from(parts.join("; ")).colour(colour)
+}
+
+/// Returns the state of a breaker that refuses requests.
+pub(super) fn breaker(server: &Value) -> Option<String> {
     let breaker = &server["breaker"];
-    let shown = match (breaker["state"].as_str(), breaker["nextProbeMs"].as_u64()) {
+    match (breaker["state"].as_str(), breaker["nextProbeMs"].as_u64()) {
+        (Some("open"), Some(0)) => Some("breaker open, the next request is tried".to_owned()),
         (Some("open"), Some(wait_ms)) => {
-            format!("breaker open, probe in {} s: {error}", wait_ms.div_ceil(1000))
+            Some(format!("breaker open, next attempt in {} s", wait_ms.div_ceil(1000)))
         }
-        (Some("probe"), _) => format!("breaker probes: {error}"),
-        _ => error,
-    };
-    let is_past = server["state"] != "failed" && breaker["state"].as_str() != Some("open");
-    TableCell::from(shown).colour(if is_past { CellColour::Dim } else { CellColour::Red })
+        (Some("probe"), _) => Some("breaker open, an attempt runs".to_owned()),
+        _ => None,
+    }
 }
 
 /// Returns the memory of the service and the servers, and the memory saved by sharing.
@@ -202,10 +284,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cli::terminal::width;
 
     fn status() -> Value {
         json!({
-            "version": "1.2.3", "pid": 77, "uptime": 273_600_000, "clients": 4,
+            "version": "1.2.3", "pid": 77, "uptime": 273_600_000, "clients": 9, "sessions": 4,
+            "clientSessions": [
+                { "name": "claude-code", "version": "2.1.329", "era": "legacy", "transport": "http",
+                  "sessions": 3, "lastCallAgoMs": 3_000, "servers": ["git"] },
+                { "name": "a\u{1b}[2J", "version": "", "era": "modern", "transport": "stdio", "sessions": 1,
+                  "servers": [] },
+            ],
             "pool": { "connections": 2, "size": 20, "waiting": 1 },
             "servers": [
                 { "name": "git", "state": "active", "era": "legacy", "inFlight": 2, "restartCount": 0,
@@ -214,6 +303,8 @@ mod tests {
                 { "name": "lab", "state": "active", "era": "modern", "inFlight": 1, "restartCount": 0,
                   "connections": 1, "breaker": { "state": "normal" },
                   "lastHealthCheckAgoMs": 9_000, "consecutiveFailures": 2 },
+                { "name": "notes", "state": "idle", "inFlight": 0, "restartCount": 0, "connections": 0,
+                  "generation": 0, "status": "configured", "breaker": { "state": "normal" } },
                 { "name": "maps", "state": "failed", "inFlight": 0, "restartCount": 3, "connections": 0,
                   "error": "the process ended\u{1b}[2J with exit status 1: no such key, and more",
                   "breaker": { "state": "open", "nextProbeMs": 11_001 } },
@@ -242,6 +333,12 @@ mod tests {
         Items with the same name in the merged view:
           tools `a__b`: from `a` shown, from `a__` hidden
         ");
+    }
+
+    #[test]
+    fn the_status_report_of_a_narrow_terminal_keeps_every_column_and_the_whole_cause() {
+        let shown = [60, 80, 120].map(|columns| render(&status(), Some((columns, 100)), false));
+        insta::assert_snapshot!(shown.join("\n----\n"), @"");
     }
 
     #[test]

@@ -91,6 +91,34 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     if columns == 0 { String::new() } else { format!("{head}…") }
 }
 
+/// Returns the lines of a text that fit into `columns`, broken between words where possible. No
+/// character other than a space is lost.
+pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let gap = usize::from(!line.is_empty());
+        if width(&line) + gap + width(word) > columns && !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        // A word that is longer than a line is broken anywhere.
+        for found in word.chars() {
+            if width(&line) + found.width().unwrap_or(0) > columns && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(found);
+        }
+    }
+    if !line.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
 /// Returns a text on one line, with control characters escaped.
 pub(super) fn escape(text: &str) -> String {
     escape_if(text, redact::is_control)
@@ -133,5 +161,13 @@ mod tests {
         for columns in 0..12 {
             assert!(width(&cut("a日b本c語d", columns)) <= columns);
         }
+    }
+
+    #[test]
+    fn a_text_is_wrapped_between_words_and_a_long_word_anywhere() {
+        assert_eq!(wrap("ab cd ef", 5), ["ab cd", "ef"]);
+        assert_eq!(wrap("a abcdefgh b", 4), ["a", "abcd", "efgh", "b"]);
+        assert_eq!(wrap("日本語", 4), ["日本", "語"]);
+        assert!(wrap(" ", 4).is_empty());
     }
 }

@@ -30,6 +30,7 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
         false => None,
     };
     let found = board.status();
+    let census = board.census();
     let mut answer = json!({
         "pid": found.pid,
         "uid": rustix::process::geteuid().as_raw(),
@@ -40,6 +41,8 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
         "servers": servers,
         "version": found.version,
         "clients": found.clients,
+        "sessions": census.n_sessions(),
+        "clientSessions": census.summaries(),
         "tasks": found.tasks,
         "generation": found.generation,
         "memoryBudget": camel(json!(found.memory_budget)),

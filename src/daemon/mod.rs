@@ -154,8 +154,8 @@ impl Daemon {
         let catalog = Arc::new(Catalog::new(slots, clients, tasks, sender, cache));
         catalog.configure(&config);
         let liveness = Liveness::new();
-        let board =
-            StatusBoard::new(Arc::clone(&pool), Arc::clone(&catalog), Arc::clone(&liveness));
+        let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
+        let board = StatusBoard::new(slots, clients, Arc::clone(&catalog), Arc::clone(&liveness));
         board.follow_config(source.file.as_deref());
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Arc::new(Provisioner::new(slots, clients, Arc::clone(&catalog), &config));

@@ -13,7 +13,7 @@ use crate::{
     config::{Config, defaults},
     connection::{ConnectionLimits, ForwardedHeaders, SessionOwner},
     pool::{ClientDemand, OneShotClient, Pool, ServerSlot},
-    protocol::{Message, jsonrpc::MessagePart},
+    protocol::{Message, jsonrpc::MessagePart, payloads::method},
     reconfigure::{ConfigChange, Reconfigure},
     server_name::ServerName,
     session::{ResumeOutcome, Session, SessionRegistry},
@@ -229,6 +229,10 @@ pub fn client_exchange(
     request: Message,
     limits: ConnectionLimits,
 ) -> Exchange {
+    // A call, or the read of a resource or prompt; a list comes from the catalog.
+    if request.method().is_some_and(|method| method::MAY_NEED_INPUT.contains(&method)) {
+        session.note_use(slot.name());
+    }
     let owner = one_shot.as_ref().map(OneShotClient::owner).or(session.owner());
     Exchange::new(slot, owner, session.client(), session.holder(), request, limits)
         .with_one_shot(one_shot)

@@ -25,11 +25,11 @@ use crate::{
     compute_pool::read_in_place,
     config::{SessionMode, defaults},
     protocol::{
-        Batch, Message, MessageKind,
+        Batch, Era, Message, MessageKind,
         payloads::{SESSION_HEADER, method},
         version,
     },
-    session::Session,
+    session::{ClientName, ClientRecord, ClientTransport, Session},
     view::View,
 };
 
@@ -74,7 +74,7 @@ fn open_stream(
     let is_ephemeral = id.is_none() && sessions.mode() == SessionMode::Lenient;
     let session = match is_ephemeral {
         // Without an id the client is unknown: the stream carries what all clients receive.
-        true => sessions.open(view.scope(), version, "{}", holder),
+        true => sessions.open(view.scope(), version, "{}", holder, None),
         false => sessions.find(id, || view.scope(), holder)?,
     };
     let last = header_text(headers, &LAST_EVENT).and_then(|id| id.parse().ok());
@@ -187,11 +187,24 @@ fn negotiate(
         true => request_parts::accepted_forms(headers)?.restricted(context),
         false => AcceptedForms::default(),
     };
+    let sessions = context.views.sessions();
     let session = match posted.initialize() {
-        Some(message) => message_dispatch::open_session(context, view, message, holder),
+        Some(message) => {
+            let name = message_dispatch::client_name(message);
+            let client = match sessions.mode() {
+                // Its later requests have no name either.
+                SessionMode::Off => {
+                    sessions.clients().sessionless(holder, ClientName::default(), Era::Legacy)
+                }
+                SessionMode::Lenient | SessionMode::Strict => {
+                    Arc::new(ClientRecord::new(name, Era::Legacy, ClientTransport::Http))
+                }
+            };
+            message_dispatch::open_session(context, view, message, holder, client)
+        }
         None => {
             let id = header_text(headers, &SESSION);
-            context.views.sessions().find(id, || view.scope(), holder)?
+            sessions.find(id, || view.scope(), holder)?
         }
     };
     let version = version.or(session.version()).unwrap_or(version::ASSUMED);

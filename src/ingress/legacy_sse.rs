@@ -28,8 +28,8 @@ use crate::{
     config::defaults,
     connection::ForwardedHeaders,
     fair_share::EvictablePermit,
-    protocol::{Message, MessageKind, payloads::method, sse},
-    session::{OutboxItem, OutboxReader, Session},
+    protocol::{Era, Message, MessageKind, payloads::method, sse},
+    session::{ClientRecord, ClientTransport, OutboxItem, OutboxReader, Session},
     view::View,
 };
 
@@ -168,11 +168,14 @@ async fn enqueue(
     // A stream has one session: a second handshake changes nothing.
     if message.method() == Some(method::INITIALIZE) && handle.session.id().is_none() {
         // The account is that of the stream, not that of the connection that sent the POST.
+        let name = message_dispatch::client_name(&message);
+        let client = ClientRecord::new(name, Era::Legacy, ClientTransport::LegacySse);
         let session = message_dispatch::open_session(
             &context,
             &handle.view,
             &message,
             handle.session.holder(),
+            Arc::new(client),
         );
         if !context.legacy_sse_streams.set_session(id, &session) {
             end_session(&context, &session);

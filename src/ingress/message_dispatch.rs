@@ -11,21 +11,34 @@ use super::{
 use crate::{
     capacity_holder::Holder,
     connection::ForwardedHeaders,
-    protocol::{Batch, Message, MessageKind, jsonrpc::MessagePart, payloads::method},
-    session::Session,
+    protocol::{
+        Batch, Message, MessageKind, ObjectMembers, jsonrpc::MessagePart, payloads::method,
+    },
+    session::{ClientName, ClientRecord, Session},
     view::View,
 };
 
-/// Opens the session of a client that sends a handshake.
+/// The member of a handshake with the client's name and version. Source: MCP, "Lifecycle".
+const CLIENT_INFO: &str = "clientInfo";
+
+/// Returns the name that a client gives itself in its handshake.
+pub(super) fn client_name(handshake: &Message) -> ClientName {
+    let info = handshake.params().and_then(|params| ObjectMembers::one(params, CLIENT_INFO));
+    ClientName::read(info)
+}
+
+/// Opens the session of a client that sends a handshake. Operators see it as `client`.
 pub(super) fn open_session(
     context: &IngressContext,
     view: &View,
     handshake: &Message,
     holder: Holder,
+    client: Arc<ClientRecord>,
 ) -> Arc<Session> {
     let requested = handshake.string(MessagePart::ProtocolVersion);
     let capabilities = handshake.part(MessagePart::Capabilities).unwrap_or("{}");
-    context.views.sessions().open(view.scope(), requested.as_deref(), capabilities, holder)
+    let sessions = context.views.sessions();
+    sessions.open(view.scope(), requested.as_deref(), capabilities, holder, Some(client))
 }
 
 /// Starts a request. Its server may get the headers that are `forwarded`.

@@ -18,14 +18,14 @@ use crate::{
     capacity_holder::Holder,
     era::client_subscription::SubscriptionFilter,
     protocol::{
-        Message, MessageKind,
+        Era, Message, MessageKind,
         client_meta::{self, ClientMeta},
         jsonrpc::MessagePart,
         parameter_headers,
         payloads::{VERSION_HEADER, method},
         version,
     },
-    session::Session,
+    session::{ClientName, Session},
     view::View,
 };
 
@@ -92,7 +92,9 @@ async fn try_respond(
     }
     check_arguments(&context, view, headers, &message)?;
     let accepts = accepts.restricted(&context);
-    let session = Session::of_request(view.scope(), client_meta, holder);
+    let name = ClientName::read(client_meta.client_info.as_deref());
+    let client = context.views.sessions().clients().sessionless(holder, name, Era::Modern);
+    let session = Session::of_request(view.scope(), client_meta, holder, client);
     let forwarded = context.views.forwarded(headers);
     let reply =
         message_dispatch::start_request(context, view, message, &session, accepts, forwarded);

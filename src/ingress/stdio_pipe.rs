@@ -29,7 +29,7 @@ use crate::{
     config::defaults,
     memory_budget::MeteredLines,
     protocol::{ByteChunks, Message},
-    session::{OutboxItem, OutboxReader, Session, sleep_until},
+    session::{ClientRecord, OutboxItem, OutboxReader, Session, sleep_until},
     unsent_messages::UnsentMessages,
     view::View,
 };
@@ -109,6 +109,8 @@ struct PipeService {
     view: View,
     /// The party that the pipe counts for.
     holder: Holder,
+    /// The client as operators see it, once it has given its name.
+    client: Option<Arc<ClientRecord>>,
     /// A session without state until the client has completed the handshake.
     session: Arc<Session>,
     lines: MeteredLines,
@@ -144,6 +146,7 @@ impl PipeService {
             context,
             view,
             holder,
+            client: None,
             session,
             lines,
             n_read: 0,

@@ -7,12 +7,15 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{ServerScope, Session, SessionKind, SessionRegistry, SessionTicket};
+use super::{
+    ClientName, ClientRecord, ClientTransport, ServerScope, Session, SessionKind, SessionRegistry,
+    SessionTicket,
+};
 use crate::{
     capacity_holder::Holder,
     config::{SessionMode, defaults},
     connection::SessionOwner,
-    protocol::version,
+    protocol::{Era, version},
 };
 
 /// The reason why a request has no session although it needs one.
@@ -28,22 +31,23 @@ pub enum SessionLookupError {
 
 impl SessionRegistry {
     /// Opens a session for a client that requests protocol version `requested` and declares these
-    /// capabilities, JSON text. It belongs to the account of `holder`.
+    /// capabilities, JSON text. It belongs to the account of `holder`. Operators see it as `client`.
     pub fn open(
         &self,
         scope: ServerScope,
         requested: Option<&str>,
         capabilities: &str,
         holder: Holder,
+        client: Option<Arc<ClientRecord>>,
     ) -> Arc<Session> {
         if self.mode() == SessionMode::Off {
-            return Session::anonymous(scope, holder);
+            return Arc::new(Session::new(SessionKind::Anonymous, scope, holder).of_client(client));
         }
         // Capabilities must be an object.
         let capabilities = if capabilities.starts_with('{') { capabilities } else { "{}" };
         let version = version::negotiate(requested);
         let id = self.signer.issue(&SessionTicket::new(unix_now(), version, capabilities));
-        self.insert(id.into(), scope, Some(version), capabilities, holder)
+        self.insert((id.into(), Some(version)), scope, capabilities, holder, client)
     }
 
     /// Returns the session for `id`, at a view with this scope.
@@ -63,7 +67,7 @@ impl SessionRegistry {
         let mode = self.mode();
         let id = match (mode, id) {
             (SessionMode::Off, _) | (SessionMode::Lenient, None) => {
-                return Ok(Session::anonymous(scope(), holder));
+                return Ok(self.sessionless(scope(), holder));
             }
             (SessionMode::Strict, None) => return Err(SessionLookupError::Missing),
             (SessionMode::Lenient | SessionMode::Strict, Some(id)) => id,
@@ -79,7 +83,13 @@ impl SessionRegistry {
         match self.ticket(id) {
             Some(ticket) if !is_strict || !self.has_ended(&ticket) => {
                 let SessionTicket { number: _, issued: _, version, capabilities } = &ticket;
-                let session = self.insert(id.into(), scope(), Some(version), capabilities, holder);
+                let session = self.insert(
+                    (id.into(), Some(version)),
+                    scope(),
+                    capabilities,
+                    holder,
+                    Some(unnamed()),
+                );
                 // The client may have ended the session meanwhile.
                 if is_strict && self.has_ended(&ticket) {
                     self.remove(id);
@@ -88,9 +98,17 @@ impl SessionRegistry {
                 Ok(session)
             }
             _ if is_strict => Err(SessionLookupError::Unknown),
-            _ if is_session_id(id) => Ok(self.insert(id.into(), scope(), None, "{}", holder)),
-            _ => Ok(Session::anonymous(scope(), holder)),
+            _ if is_session_id(id) => {
+                Ok(self.insert((id.into(), None), scope(), "{}", holder, Some(unnamed())))
+            }
+            _ => Ok(self.sessionless(scope(), holder)),
         }
+    }
+
+    /// Returns the session of a legacy client over HTTP that names no session.
+    fn sessionless(&self, scope: ServerScope, holder: Holder) -> Arc<Session> {
+        let client = self.clients.sessionless(holder, ClientName::default(), Era::Legacy);
+        Arc::new(Session::new(SessionKind::Anonymous, scope, holder).of_client(Some(client)))
     }
 
     /// Ends the session `id` at its client's request.
@@ -139,16 +157,16 @@ impl SessionRegistry {
 
     fn insert(
         &self,
-        id: Arc<str>,
+        (id, version): (Arc<str>, Option<&'static str>),
         scope: ServerScope,
-        version: Option<&'static str>,
         capabilities: &str,
         holder: Holder,
+        client: Option<Arc<ClientRecord>>,
     ) -> Arc<Session> {
         let key = self.n_keys.fetch_add(1, Ordering::Relaxed) + 1;
         let owner = SessionOwner::new(key, capabilities);
         let kind = SessionKind::Known { id: Arc::clone(&id), version, owner };
-        let session = Session::new(kind, scope, holder);
+        let session = Session::new(kind, scope, holder).of_client(client);
         session.touch(Instant::now(), self.since);
         let session = Arc::new(session);
         let (session, evicted) = {
@@ -177,6 +195,12 @@ impl SessionRegistry {
         }
         forgotten.is_some()
     }
+}
+
+/// Returns the record of a client whose handshake was before the start of this process: its name is
+/// unknown.
+fn unnamed() -> Arc<ClientRecord> {
+    Arc::new(ClientRecord::new(ClientName::default(), Era::Legacy, ClientTransport::Http))
 }
 
 /// Returns whether an id is valid. Source: MCP, "visible ASCII". The maximum length is metamcp's.

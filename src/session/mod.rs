@@ -36,6 +36,8 @@ use crate::{
 };
 
 mod answer_backlog;
+mod client_census;
+mod client_record;
 mod cold_start;
 mod debouncer;
 mod ended_sessions;
@@ -54,6 +56,8 @@ mod session_kind;
 pub mod signing_key;
 mod subscription_demand;
 
+pub use client_census::{ClientCensus, ClientRegister, ClientSummary};
+pub use client_record::{ClientName, ClientRecord, ClientTransport};
 pub use debouncer::Debounce;
 pub use ephemeral::EphemeralSession;
 pub use event_log::EventId;
@@ -88,6 +92,8 @@ pub struct Session {
     scope: ServerScope,
     /// The holder that requests of the client count for.
     holder: Holder,
+    /// The client as operators see it. Operators and metamcp itself have no record.
+    client: Option<Arc<ClientRecord>>,
     memory: Mutex<Memory>,
     outbox: SessionOutbox,
     /// The time of the last use, in milliseconds since the registry was made.
@@ -143,10 +149,17 @@ impl Session {
             kind,
             scope,
             holder: opener.member(member),
+            client: None,
             memory: Mutex::default(),
             outbox: SessionOutbox::default(),
             used_ms: AtomicU64::new(0),
         }
+    }
+
+    /// Returns the session with the record of its client.
+    #[must_use]
+    fn of_client(self, client: Option<Arc<ClientRecord>>) -> Self {
+        Self { client, ..self }
     }
 
     /// Returns the session of a client that metamcp cannot recognise: nothing is remembered. Its
@@ -161,11 +174,27 @@ impl Session {
         Arc::new(Self::new(SessionKind::OneShot(client), scope, holder))
     }
 
-    /// Returns the session of one modern-era request, which counts for `holder`. Nothing is
-    /// remembered.
-    pub fn of_request(scope: ServerScope, client_meta: ClientMeta, holder: Holder) -> Arc<Self> {
+    /// Returns the session of one modern-era request of `client`, which counts for `holder`. Nothing
+    /// is remembered.
+    pub fn of_request(
+        scope: ServerScope,
+        client_meta: ClientMeta,
+        holder: Holder,
+        client: Arc<ClientRecord>,
+    ) -> Arc<Self> {
         let kind = SessionKind::Request { client_meta, ephemeral: OnceLock::new() };
-        Arc::new(Self::new(kind, scope, holder))
+        Arc::new(Self::new(kind, scope, holder).of_client(Some(client)))
+    }
+
+    /// Records that the client calls `server`, or reads from it.
+    pub fn note_use(&self, server: &ServerName) {
+        if let Some(client) = &self.client {
+            client.note_use(server);
+        }
+    }
+
+    fn client_record(&self) -> Option<&Arc<ClientRecord>> {
+        self.client.as_ref()
     }
 
     /// Returns whether the client speaks the modern era.
@@ -306,6 +335,9 @@ impl Session {
     fn touch(&self, now: Instant, since: Instant) {
         let used = u64::try_from(now.duration_since(since).as_millis()).unwrap_or(u64::MAX);
         self.used_ms.store(used, Ordering::Relaxed);
+        if let Some(client) = &self.client {
+            client.note_request(now);
+        }
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -18,8 +18,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Debounce, Notice, ServerScope, Session, SessionSigner, SessionTicket, cold_start::ColdStart,
-    ended_sessions::EndedSessions, held_call_store::HeldCallStore,
+    ClientRegister, Debounce, Notice, ServerScope, Session, SessionSigner, SessionTicket,
+    cold_start::ColdStart, ended_sessions::EndedSessions, held_call_store::HeldCallStore,
 };
 use crate::{
     config::{self, Config, SessionConfig, SessionMode, defaults},
@@ -55,6 +55,8 @@ pub struct SessionRegistry {
     pub(super) n_levels: AtomicUsize,
     /// The number of sessions that last only as long as a request.
     pub(super) n_ephemeral: AtomicUsize,
+    /// The clients without a session.
+    pub(super) clients: ClientRegister,
 }
 
 impl ReclaimableMemory for SessionRegistry {
@@ -88,6 +90,7 @@ impl SessionRegistry {
             n_keys: AtomicU64::new(0),
             n_levels: AtomicUsize::new(0),
             n_ephemeral: AtomicUsize::new(0),
+            clients: ClientRegister::default(),
         });
         let weak: Weak<Self> = Arc::downgrade(&sessions);
         memory_budget::global().register_reclaimable(weak);

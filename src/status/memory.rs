@@ -20,8 +20,8 @@ pub struct MemoryFigures {
     pub own_bytes: Option<u64>,
     /// The memory of all servers together, where it is known.
     pub servers_bytes: u64,
-    /// The memory that is saved by sharing: that of the shared servers, times the number of
-    /// connected clients but one.
+    /// The memory that is saved by sharing: that of each shared server, times the number of
+    /// present client sessions that have called it or read from it, but one.
     pub saved_bytes: u64,
 }
 
@@ -60,17 +60,26 @@ impl StatusBoard {
         for server in servers.iter_mut() {
             server.memory_bytes = bytes.remove(&server.name);
         }
-        let n_others = self.n_clients().saturating_sub(1) as u64;
-        let sum = |is_counted: fn(&ServerState) -> bool| -> u64 {
-            let counted = servers.iter().filter(|server| is_counted(server));
-            counted.filter_map(|server| server.memory_bytes).sum()
-        };
+        let servers = servers.iter();
         MemoryFigures {
             own_bytes: own,
-            servers_bytes: sum(|_| true),
-            saved_bytes: sum(|server| server.sharing == "shared").saturating_mul(n_others),
+            servers_bytes: servers.clone().filter_map(|server| server.memory_bytes).sum(),
+            saved_bytes: servers
+                .map(|server| {
+                    let bytes = server.memory_bytes.unwrap_or_default();
+                    saved_bytes(server.sharing, bytes, server.client_sessions)
+                })
+                .sum(),
         }
     }
+}
+
+/// Returns the memory that the clients of a server would use if each had its own process of it,
+/// minus the memory that the one process uses. Only sessions that have called the server, or read
+/// from it, would have started it for sure.
+fn saved_bytes(sharing: &str, memory_bytes: u64, n_sessions: usize) -> u64 {
+    let n_others = n_sessions.saturating_sub(1) as u64;
+    if sharing == "shared" { memory_bytes.saturating_mul(n_others) } else { 0 }
 }
 
 fn measure(memory_owners: &[MemoryOwner], until: Instant) -> Measured {
@@ -85,5 +94,19 @@ fn measure(memory_owners: &[MemoryOwner], until: Instant) -> Measured {
     Measured {
         own: memory_usage::own_memory(),
         servers: memory_owners.iter().filter_map(of).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_session_saves_no_memory_and_each_further_one_saves_one_process() {
+        let bytes = 256 << 20;
+        assert_eq!(saved_bytes("shared", bytes, 0), 0);
+        assert_eq!(saved_bytes("shared", bytes, 1), 0);
+        assert_eq!(saved_bytes("shared", bytes, 3), 512 << 20);
+        assert_eq!(saved_bytes("session", bytes, 3), 0);
     }
 }

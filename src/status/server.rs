@@ -11,6 +11,7 @@ use crate::{
     },
     pool::{LifecycleState, ServerSlot, SlotStatus},
     server_name::ServerName,
+    session::ClientCensus,
     time_format,
 };
 
@@ -76,6 +77,8 @@ pub struct ServerState {
     /// The process id of the child; of the first if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The number of present client sessions that have called it or read from it.
+    pub client_sessions: usize,
     /// The state of the circuit breaker.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub breaker: Value,
@@ -111,6 +114,7 @@ impl ServerState {
             generation: 0,
             connections: 0,
             pid: None,
+            client_sessions: 0,
             breaker: Value::Null,
             memory_bytes: None,
         }
@@ -120,15 +124,15 @@ impl ServerState {
 impl StatusBoard {
     /// Returns the state of every server, with those that are `disabled`, by name.
     pub fn server_states(&self, disabled: &ServerConfigs) -> Vec<ServerState> {
-        let slots = self.pool.slots();
+        let (slots, census) = (self.pool.slots(), self.census());
         let mut states: Vec<ServerState> =
-            slots.values().map(|slot| self.server_state(slot)).collect();
+            slots.values().map(|slot| self.server_state(slot, &census)).collect();
         states.extend(disabled.iter().map(|(name, server)| ServerState::disabled(name, server)));
         states.sort_by(|one, other| one.name.cmp(&other.name));
         states
     }
 
-    fn server_state(&self, slot: &ServerSlot) -> ServerState {
+    fn server_state(&self, slot: &ServerSlot, census: &ClientCensus) -> ServerState {
         let found = slot.status();
         let live = slot.live(None);
         let known = self.catalog.profile(slot.name());
@@ -157,6 +161,7 @@ impl StatusBoard {
             generation: found.generation,
             connections: found.connections,
             pid: found.pid,
+            client_sessions: census.n_users(slot.name()),
             breaker: camel(json!(found.breaker)),
             protocol_version: found
                 .protocol_version

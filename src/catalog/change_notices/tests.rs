@@ -81,7 +81,7 @@ impl Rig {
     }
 
     fn client(&self, scope: ServerScope) -> Client {
-        let session = self.sessions.open(scope, None, "{}", Holder::unknown());
+        let session = self.sessions.open(scope, None, "{}", Holder::unknown(), None);
         Client { stream: session.read(None), session }
     }
 
@@ -246,7 +246,7 @@ async fn a_client_is_notified_of_a_list_it_never_read_the_first_time_and_then_on
 #[tokio::test(start_paused = true)]
 async fn without_a_listener_a_changed_list_is_read_for_the_search_index() {
     let rig = Rig::new();
-    let deaf = rig.sessions.open(ServerScope::Every, None, "{}", Holder::unknown());
+    let deaf = rig.sessions.open(ServerScope::Every, None, "{}", Holder::unknown(), None);
     rig.catalog.all(ListKind::Tools, deaf.owner(), LIMITS).await;
     let n_before = rig.server("a").n_lists();
 

@@ -32,6 +32,23 @@ pub const SESSION_CAPABILITIES_BYTES_MAX: usize = 384;
 /// Source: RFC 2104, section 3, at least the length of the hash.
 pub const SESSION_KEY_BYTES: usize = 32;
 
+/// The time for which a client without a stream counts as present after its last request. It is
+/// longer than the pauses of a person at work, and shorter than a break.
+pub const CLIENT_PRESENT_WINDOW: Duration = Duration::from_secs(5 * 60);
+
+/// The largest number of clients without a session that are remembered for status output. One more
+/// replaces the one that was seen longest ago.
+pub const CLIENTS_SEEN_MAX: usize = 256;
+
+/// The largest number of client names in status output: more than a person reads.
+pub const CLIENTS_SHOWN_MAX: usize = 32;
+
+/// The longest name of a client that is kept, in bytes. Those of known clients have at most 30.
+pub const CLIENT_NAME_BYTES_MAX: usize = 64;
+
+/// The longest version of a client that is kept, in bytes.
+pub const CLIENT_VERSION_BYTES_MAX: usize = 32;
+
 /// The largest number of events that are kept for a client with a broken GET stream.
 pub const OUTBOX_EVENTS: usize = 256;
 

@@ -27,7 +27,7 @@ use crate::{
         rpc_error::INTERNAL_ERROR,
         version,
     },
-    session::Session,
+    session::{ClientName, ClientRecord, Session},
 };
 
 impl PipeService {
@@ -116,8 +116,14 @@ impl PipeService {
         }
         // A pipe has one session: a second handshake changes nothing.
         if is_handshake && self.session.id().is_none() {
-            self.session =
-                message_dispatch::open_session(&self.context, &self.view, &request, self.holder);
+            let client = self.client(message_dispatch::client_name(&request), Era::Legacy);
+            self.session = message_dispatch::open_session(
+                &self.context,
+                &self.view,
+                &request,
+                self.holder,
+                client,
+            );
             self.reader = Some(self.session.read(None));
         }
         let session = Arc::clone(&self.session);
@@ -138,9 +144,17 @@ impl PipeService {
             self.sources.push(MessageSource::Listening(Box::new(listening), cancelled).turn());
             return Ok(());
         }
-        let session = Session::of_request(self.view.scope(), client_meta, self.holder);
+        let name = ClientName::read(client_meta.client_info.as_deref());
+        let client = self.client(name, Era::Modern);
+        let session = Session::of_request(self.view.scope(), client_meta, self.holder, client);
         self.run_request(request, &session);
         Ok(())
+    }
+
+    /// Returns the client of the pipe; its first request determines its name.
+    fn client(&mut self, name: ClientName, era: Era) -> Arc<ClientRecord> {
+        let register = self.context.views.sessions().clients();
+        Arc::clone(self.client.get_or_insert_with(|| register.attached(name, era)))
     }
 
     fn run_request(&mut self, request: Message, session: &Arc<Session>) {

@@ -86,7 +86,7 @@ impl Rig {
 
     /// Returns the notifications that a client of the merged view receives during `done`.
     async fn notices_during<T>(&self, done: impl Future<Output = T>) -> BTreeSet<String> {
-        let session = self.sessions.open(ServerScope::Every, None, "{}", Holder::unknown());
+        let session = self.sessions.open(ServerScope::Every, None, "{}", Holder::unknown(), None);
         let mut stream = session.read(None);
         done.await;
         time::sleep(2 * defaults::LIST_CHANGED_DEBOUNCE).await;

@@ -38,7 +38,7 @@ fn config(session: SessionConfig) -> Config {
 }
 
 fn open(sessions: &SessionRegistry) -> Arc<Session> {
-    sessions.open(ServerScope::Every, Some("2025-06-18"), SAMPLING, HOLDER)
+    sessions.open(ServerScope::Every, Some("2025-06-18"), SAMPLING, HOLDER, None)
 }
 
 fn find(sessions: &SessionRegistry, id: &str) -> Result<Arc<Session>, SessionLookupError> {
@@ -207,7 +207,7 @@ async fn a_session_dropped_to_make_room_can_be_restored() {
 async fn malformed_client_capabilities_count_as_none() {
     let lenient = sessions(SessionMode::Lenient, 1);
     for odd in ["5", "null", "[1]", "\"x\""] {
-        let opened = lenient.open(ServerScope::Every, None, odd, HOLDER);
+        let opened = lenient.open(ServerScope::Every, None, odd, HOLDER, None);
         assert_eq!((capabilities(&opened), opened.version()), ("{}", Some(version::LEGACY_LATEST)));
     }
 }

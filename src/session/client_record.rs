@@ -1,0 +1,181 @@
+//! One client as operators see it: its name, its transport, and the servers that it uses.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    config::defaults,
+    protocol::{Era, ObjectMembers},
+    redact,
+    server_name::ServerName,
+};
+
+/// The name and version that a client gives itself in `clientInfo`, cut to a bounded length. Both
+/// are empty if the client gives none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientName {
+    /// The name of the program.
+    pub name: String,
+    /// The version of the program.
+    pub version: String,
+}
+
+/// The transport between a client and metamcp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClientTransport {
+    /// Streamable HTTP.
+    Http,
+    /// The HTTP+SSE transport of 2024-11-05.
+    LegacySse,
+    /// Standard input and output, or a connection attached to the control socket.
+    Pipe,
+}
+
+/// One client as operators see it.
+#[derive(Debug)]
+pub struct ClientRecord {
+    name: ClientName,
+    era: Era,
+    transport: ClientTransport,
+    created: Instant,
+    /// The time from `created` to the last request, in milliseconds.
+    seen_ms: AtomicU64,
+    usage: Mutex<ServerUsage>,
+}
+
+/// The servers that a client has called or read from.
+#[derive(Debug, Default)]
+struct ServerUsage {
+    servers: BTreeSet<ServerName>,
+    last_call: Option<Instant>,
+}
+
+impl ClientName {
+    /// Reads a `clientInfo`, JSON text.
+    pub fn read(client_info: Option<&str>) -> Self {
+        let Some(members) = client_info.and_then(ObjectMembers::read) else {
+            return Self::default();
+        };
+        let text = |member: &str, bytes_max: usize| {
+            let text = members.string(member).unwrap_or_default();
+            redact::sanitize(redact::cut(&text, bytes_max)).replace(['\n', '\t'], " ")
+        };
+        Self {
+            name: text("name", defaults::CLIENT_NAME_BYTES_MAX),
+            version: text("version", defaults::CLIENT_VERSION_BYTES_MAX),
+        }
+    }
+}
+
+impl ClientTransport {
+    /// Returns the word for status output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::LegacySse => "sse",
+            Self::Pipe => "stdio",
+        }
+    }
+}
+
+impl ClientRecord {
+    /// Returns the record of a client that has sent a request now.
+    pub fn new(name: ClientName, era: Era, transport: ClientTransport) -> Self {
+        Self {
+            name,
+            era,
+            transport,
+            created: Instant::now(),
+            seen_ms: AtomicU64::new(0),
+            usage: Mutex::default(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &ClientName {
+        &self.name
+    }
+
+    pub(super) fn era(&self) -> Era {
+        self.era
+    }
+
+    pub(super) fn transport(&self) -> ClientTransport {
+        self.transport
+    }
+
+    /// Records a request of the client.
+    pub(super) fn note_request(&self, now: Instant) {
+        let seen = now.saturating_duration_since(self.created).as_millis();
+        self.seen_ms.fetch_max(u64::try_from(seen).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Records that the client calls `server`, or reads from it.
+    pub(super) fn note_use(&self, server: &ServerName) {
+        let mut usage = self.usage();
+        usage.last_call = Some(Instant::now());
+        if !usage.servers.contains(server) {
+            usage.servers.insert(server.clone());
+        }
+    }
+
+    /// Returns the time since the last request.
+    pub(super) fn unseen_for(&self, now: Instant) -> Duration {
+        let seen = self.created + Duration::from_millis(self.seen_ms.load(Ordering::Relaxed));
+        now.saturating_duration_since(seen)
+    }
+
+    /// Returns whether the client sent a request within [`defaults::CLIENT_PRESENT_WINDOW`].
+    pub(super) fn is_recent(&self, now: Instant) -> bool {
+        self.unseen_for(now) < defaults::CLIENT_PRESENT_WINDOW
+    }
+
+    /// Returns the time of the last call or read.
+    pub(super) fn last_call(&self) -> Option<Instant> {
+        self.usage().last_call
+    }
+
+    /// Returns whether the client has called `server` or read from it.
+    pub(super) fn has_used(&self, server: &ServerName) -> bool {
+        self.usage().servers.contains(server)
+    }
+
+    /// Returns the servers that the client has called or read from.
+    pub(super) fn servers(&self) -> BTreeSet<ServerName> {
+        self.usage().servers.clone()
+    }
+
+    fn usage(&self) -> MutexGuard<'_, ServerUsage> {
+        // Held only for statements on plain data.
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_client_is_bounded_and_has_no_control_characters() {
+        let long = "x".repeat(10_000);
+        let info = serde_json::json!({ "name": format!("a\u{1b}[2J{long}"), "version": long });
+        let read = ClientName::read(Some(&info.to_string()));
+        assert!(read.name.len() <= defaults::CLIENT_NAME_BYTES_MAX, "{}", read.name.len());
+        assert!(read.version.len() <= defaults::CLIENT_VERSION_BYTES_MAX);
+        assert!(!read.name.contains('\u{1b}') && read.name.starts_with('a'), "{}", read.name);
+    }
+
+    #[test]
+    fn a_client_may_give_no_name() {
+        for info in [None, Some("7"), Some("{}"), Some(r#"{"name":7,"version":null}"#)] {
+            assert_eq!(ClientName::read(info), ClientName::default(), "{info:?}");
+        }
+    }
+}
