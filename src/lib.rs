@@ -47,6 +47,7 @@
 //! | authorizer | the tokens of one server, and the way to the next ones |
 //! | breaker | the state that keeps requests from a server that failed repeatedly |
 //! | catalog | the lists of all servers, in memory and on disk, also of servers without a connection |
+//! | census | the clients that are present at one moment, by name |
 //! | child | a process that metamcp spawned and that speaks MCP over its pipes |
 //! | cold start | the time in which servers connect for the first time |
 //! | connection | one live MCP session with a server, shared by clients through a mux |
@@ -69,6 +70,7 @@
 //! | item | a tool, prompt, resource or resource template |
 //! | lease | the use of a connection by one request |
 //! | link | the transport below a connection: stdio or HTTP |
+//! | log ring | the last log lines of the service, in memory |
 //! | login | the agreement of a person, or of an operator, that metamcp uses a server in their name |
 //! | mux | the table that maps ids on a connection to waiting requests |
 //! | notice | a notification that belongs to no request, such as `list_changed` |
@@ -122,7 +124,7 @@
 //! | [`connect`] | the entry of metamcp in the files of clients |
 //! | [`confine`] | the confinement of a process before it runs untrusted code; dropped capabilities |
 //! | [`systemd`] | inherited sockets, notifications, the service's own unit |
-//! | [`telemetry`] | logs, and the liveness of the event loops |
+//! | [`telemetry`] | logs, also in memory, and the liveness of the event loops |
 //! | [`accept_loop`] | the accept loop, with a permit for each connection |
 //! | [`tls`] | the certificate of the service |
 //! | [`bearer_token`] | the token that clients must send |

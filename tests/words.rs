@@ -279,3 +279,33 @@ fn a_comment_that_breaks_a_rule_is_found() {
     let tests = "#[test]\nfn a() {}\n#[tokio::test(start_paused = true)]\nasync fn b_c() {}";
     assert!(["a", "b_c"].iter().all(|name| test_names(tests).any(|found| found == *name)));
 }
+
+/// Returns the calls of logging macros in a source text, each up to its end.
+fn log_calls(text: &str) -> impl Iterator<Item = &str> {
+    text.split("tracing::").skip(1).filter_map(|rest| {
+        let level = ["error!(", "warn!(", "info!(", "debug!(", "trace!("];
+        level.iter().any(|level| rest.starts_with(level)).then_some(())?;
+        // The text of a line is its last literal, before the end of the call.
+        Some(&rest[..rest.find(");").or_else(|| rest.find("),"))?])
+    })
+}
+
+#[test]
+fn the_text_of_a_log_line_about_a_server_names_the_server() {
+    let mut files = Vec::new();
+    add_files(Path::new("src"), &mut files);
+    let (mut n_calls, mut wrong) = (0, Vec::new());
+    for file in files {
+        let text = fs::read_to_string(&file).expect("readable");
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for call in log_calls(text).filter(|call| call.contains("mcp_server")) {
+            n_calls += 1;
+            let names = ["server `{", "server `{}`", "at `{server}`", "\"{server}: {"];
+            if !names.iter().any(|name| call.contains(name)) {
+                wrong.push(format!("{}: {call}", file.display()));
+            }
+        }
+    }
+    assert!(n_calls > 50, "the calls are found: {n_calls}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

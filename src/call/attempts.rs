@@ -37,7 +37,7 @@ use crate::{
     },
     era::{self, ClientEra},
     error_report::chain,
-    pool::{BreakerOpen, GatePass, ServerSlot},
+    pool::{GatePass, ServerSlot},
     protocol::{Era, Message, jsonrpc::MessagePart, payloads::method},
 };
 
@@ -141,8 +141,8 @@ impl Attempts {
     pub(super) async fn next(&mut self) -> Result<CallEvent, CallError> {
         loop {
             let error = match &mut self.stage {
-                AttemptStage::Tripped(BreakerOpen { retry_in }) => {
-                    CallError::Tripped(self.slot.name().clone(), *retry_in)
+                AttemptStage::Tripped(open) => {
+                    CallError::Tripped(self.slot.name().clone(), open.clone())
                 }
                 AttemptStage::Connecting(connecting) => {
                     let RequestConnection { leased, n_starts } = connecting.await;
@@ -339,13 +339,14 @@ impl Attempts {
         let Some(stage) = again.and_then(|again| self.try_again(again)) else {
             let incident = error.incident(self.slot.attempts(), self.generation());
             if let Some(pass) = self.pass.take() {
-                pass.failed(error.fault(), incident, &error);
+                pass.failed(error.fault(), incident, &error, error.cause());
             }
             self.stage = AttemptStage::Over;
             return Err(error);
         };
         let reason = chain(&error);
-        tracing::info!(mcp_server = %self.slot.name(), reason, "request sent again: {reason}");
+        let server = self.slot.name();
+        tracing::info!(mcp_server = %server, reason, "request sent to server `{server}` again: {reason}");
         self.stage = stage;
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::{
     capacity_holder::Holder,
     config::TransportConfig,
     connection::{ConnectionLimits, RequestFailure, SessionOwner},
-    pool::{BreakerOpen, ConnectionLease, ServerSlot, SlotError},
+    pool::{ConnectionLease, ServerSlot, SlotError},
 };
 
 /// Returns a connection for `owner`, like [`connection`], within the total time of a request. The
@@ -50,14 +50,15 @@ pub async fn connection(
         let pass = slot
             .gate()
             .admit(Holder::SERVICE)
-            .map_err(|BreakerOpen { retry_in }| CallError::Tripped(server(), retry_in))?;
+            .map_err(|open| CallError::Tripped(server(), open))?;
         let error = match slot.lease(owner, until).await {
             Ok(lease) => return Ok(lease),
             Err(error) => error,
         };
         let Some(successor) = slot.successor().cloned() else {
             let error = CallError::NotConnected(server(), error);
-            pass.failed(error.fault(), error.incident(slot.attempts(), None), &error);
+            let incident = error.incident(slot.attempts(), None);
+            pass.failed(error.fault(), incident, &error, error.cause());
             return Err(error);
         };
         // A reload has changed the server meanwhile.

@@ -4,8 +4,13 @@ use std::time::Duration;
 
 use super::input_required::InputRefusal;
 use crate::{
-    breaker::BreakerIncident, compute_pool::ComputeError, connection::RequestFailure,
-    era::TranslationError, fault_class::Fault, pool::SlotError, server_name::ServerName,
+    breaker::BreakerIncident,
+    compute_pool::ComputeError,
+    connection::RequestFailure,
+    era::TranslationError,
+    fault_class::Fault,
+    pool::{BreakerOpen, SlotError},
+    server_name::ServerName,
 };
 
 mod client_error;
@@ -76,13 +81,14 @@ pub enum CallError {
         /// The path where it is available, or the reason why it is not.
         hint: &'static str,
     },
-    /// The server has failed so often that its breaker is open, for this time at most.
+    /// The server has failed so often that its breaker is open.
     #[error(
-        "server `{}` is temporarily unavailable: it failed repeatedly, next attempt in {} s",
+        "server `{}` is not available: {}; next attempt in {} s",
         .0,
-        whole_seconds(*.1)
+        .1.cause.as_deref().unwrap_or("it failed repeatedly"),
+        whole_seconds(.1.retry_in)
     )]
-    Tripped(ServerName, Duration),
+    Tripped(ServerName, BreakerOpen),
     /// The server could not be connected. The cause names it.
     #[error("{1}")]
     NotConnected(ServerName, SlotError),
@@ -104,6 +110,15 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// Returns the cause as a statement about the server, if the server is the cause.
+    pub fn cause(&self) -> Option<String> {
+        match self {
+            Self::NotConnected(_, error) => error.cause(),
+            Self::Failed(_, source) => Some(source.cause()),
+            _ => None,
+        }
+    }
+
     /// Returns the kind of failure, from the point of view of the server.
     pub fn fault(&self) -> Fault {
         match self {

@@ -24,7 +24,7 @@ use crate::{
     config::defaults,
     connection::{Announcement, ConnectionLimits, NoticeSource, SessionOwner, SideMessage},
     error_report::chain,
-    pool::ServerSlot,
+    pool::{ServerEventKind, ServerSlot},
     protocol::list_page::ListKind,
     reconfigure::ServerDiff,
     server_name::ServerName,
@@ -92,6 +92,9 @@ impl Catalog {
         limits: ConnectionLimits,
     ) {
         let Some(slot) = self.pool.slot(server.as_str()) else { return };
+        if source == NoticeSource::Server {
+            slot.events().record(ServerEventKind::ListChanged, notice.method());
+        }
         if !self.sessions.has_listener(server, owner) {
             // No client listens. The search index must be right all the same; a client that asks
             // later gets a new read.

@@ -1,59 +1,267 @@
 //! `metamcp logs`: the log of the service.
 //!
-//! The journal has the log of a service in a unit: this process becomes `journalctl`. A service
-//! started on demand writes a file.
+//! The running service has the last lines in memory. Older ones, and those of a service that does not
+//! answer, are in the journal, if it runs in a unit, or in the file of a service started on demand.
 
-use std::{fs::File, io::Read as _, os::unix::process::CommandExt as _, path::Path};
+use std::{os::unix::process::CommandExt as _, path::Path, time::Duration};
+
+use serde_json::{Value, json};
 
 use super::{
-    FAILED, Failed, USAGE, auto_start, output, service_target, service_target::ServiceTarget,
+    FAILED, Failed, USAGE, auto_start, log_file, output,
+    service_target::{self, ServiceTarget},
     terminal,
+    text_table::CellColour,
 };
 use crate::{
-    config::defaults, daemon::control_socket::SYSTEM_SOCKET, error_report::chain,
-    server_name::ServerName, systemd::own_unit::SystemdUnit,
+    config::{defaults, duration},
+    control::socket_client::{ControlClientError, ControlConnection},
+    daemon::control_socket::{SYSTEM_SOCKET, default_socket},
+    error_report::chain,
+    server_name::ServerName,
+    systemd::own_unit::SystemdUnit,
+    time_format,
 };
 
 /// Show what the service has logged
 ///
-/// Reads the journal with `journalctl` if the service runs in a systemd unit, else the file of a
-/// service started on demand, `$XDG_STATE_HOME/metamcp/metamcp.log`.
-#[derive(Debug, clap::Args)]
+/// Asks the running service, which keeps its last lines in memory. Older lines come from the journal,
+/// if the service runs in a systemd unit. If no service answers, shows the log of the last one: from
+/// the journal, or from the file of a service started on demand,
+/// `$XDG_STATE_HOME/metamcp/metamcp.log`.
+#[derive(Debug, Default, clap::Args)]
 pub(super) struct Args {
     /// Show only lines about this server
     #[arg(long, value_name = "NAME")]
-    server: Option<String>,
+    pub(super) server: Option<String>,
+    /// Show only lines of this level and more severe ones
+    #[arg(long, value_name = "LEVEL")]
+    pub(super) level: Option<LineLevel>,
     /// Continue with new lines until ctrl-c
     #[arg(short, long)]
-    follow: bool,
+    pub(super) follow: bool,
     /// Show only the last N lines
     #[arg(short = 'n', long, value_name = "N")]
-    lines: Option<usize>,
-    /// Show only lines since this time, in journalctl syntax: "10 min ago", "2026-01-31 09:00"
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
+    pub(super) lines: Option<usize>,
+    /// Show only lines since this time: "10m", "2h ago"; for the journal also "2026-01-31 09:00"
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(super) since: Option<String>,
     #[command(flatten)]
     target: ServiceTarget,
+}
+
+/// The level of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(super) enum LineLevel {
+    /// Only errors.
+    Error,
+    /// Also warnings.
+    Warn,
+    /// Also what the service does.
+    Info,
+    /// Also details.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LineLevel {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
+
+    /// Returns the name in the configuration and in the log.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+
+    /// Returns the priority in the journal. Source: syslog(3).
+    fn priority(self) -> &'static str {
+        match self {
+            Self::Error => "err",
+            Self::Warn => "warning",
+            Self::Info => "info",
+            Self::Debug | Self::Trace => "debug",
+        }
+    }
+
+    fn colour(self) -> Option<CellColour> {
+        match self {
+            Self::Error => Some(CellColour::Red),
+            Self::Warn => Some(CellColour::Yellow),
+            Self::Info => None,
+            Self::Debug | Self::Trace => Some(CellColour::Dim),
+        }
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let server = args.server.as_deref().map(ServerName::new).transpose();
     let server = server.map_err(|error| Failed::new(USAGE, chain(&error)))?;
-    match unit(&args.target)? {
-        Some(unit) => Err(journal(args, &unit, server.as_ref())),
-        None => file(args, &auto_start::log_file(), server.as_ref()),
+    let found = service_target::run(of_service(args))?;
+    match found {
+        LogSource::Shown => Ok(()),
+        LogSource::Journal(unit) => Err(journal(args, &unit, server.as_ref())),
+        LogSource::Dead(error) => of_dead_service(args, server.as_ref(), error),
     }
 }
 
-/// Returns the unit of the service that answers, else of the installed one.
-fn unit(target: &ServiceTarget) -> Result<Option<SystemdUnit>, Failed> {
-    // A service that does not answer may have logged the reason.
-    let status = service_target::ask(Some(&target.path()), "daemon/status", Some("{}"))?.ok();
-    if let Some(pid) = status.and_then(|status| status["pid"].as_u64()) {
-        return Ok(SystemdUnit::of_process(pid));
+/// The place of the lines that are wanted.
+enum LogSource {
+    /// They are shown already.
+    Shown,
+    /// The journal has them.
+    Journal(SystemdUnit),
+    /// No service answers.
+    Dead(ControlClientError),
+}
+
+/// Shows the lines that the running service has, if it has all that are wanted.
+async fn of_service(args: &Args) -> Result<LogSource, Failed> {
+    let mut service = match open(&args.target).await {
+        Ok(service) => service,
+        Err(error @ ControlClientError::Unreachable(..)) => return Ok(LogSource::Dead(error)),
+        Err(error) => return Err(service_target::failed(error)),
+    };
+    let mut params = json!({ "server": args.server, "level": args.level.map(LineLevel::name) });
+    let since_ms = args.since.as_deref().map(since_ms);
+    let page = match since_ms {
+        Some(None) => None,
+        _ => {
+            let mut first = params.clone();
+            first["lines"] = json!(args.lines);
+            first["since"] = json!(since_ms.flatten());
+            Some(ask(&mut service, &first).await?)
+        }
+    };
+    let is_whole = page.as_ref().is_some_and(|page| {
+        let is_cut = page["isCut"] == true && (args.since.is_some() || args.lines.is_some());
+        let n_kept = page["keptMax"].as_u64().unwrap_or_default();
+        !is_cut && args.lines.is_none_or(|lines| lines as u64 <= n_kept)
+    });
+    if !is_whole && let Some(unit) = unit_of_service(&mut service).await? {
+        return Ok(LogSource::Journal(unit));
     }
-    let is_usual = target.socket.as_deref().is_none_or(|socket| socket == Path::new(SYSTEM_SOCKET));
-    Ok(SystemdUnit::installed().filter(|_| is_usual))
+    let Some(mut page) = page else { return Err(unknown_time(args)) };
+    if !is_whole {
+        output::eprint(&format!(
+            "note: the service keeps its last {} lines at most, and has no journal with older ones\n",
+            page["keptMax"]
+        ));
+    }
+    loop {
+        show(&page);
+        if !args.follow {
+            return Ok(LogSource::Shown);
+        }
+        params["after"] = page["next"].clone();
+        params["wait"] = json!(FOLLOW_WAIT.as_millis() as u64);
+        page = ask(&mut service, &params).await?;
+    }
+}
+
+/// The time that one request of `--follow` waits for a line.
+const FOLLOW_WAIT: Duration = Duration::from_secs(30);
+
+async fn open(target: &ServiceTarget) -> Result<ControlConnection, ControlClientError> {
+    let opened = ControlConnection::open(&target.path()).await;
+    if let (Err(ControlClientError::Unreachable(..)), None) = (&opened, &target.socket)
+        && let Some(socket) = auto_start::configured_socket()
+    {
+        return ControlConnection::open(&socket).await;
+    }
+    opened
+}
+
+async fn ask(service: &mut ControlConnection, params: &Value) -> Result<Value, Failed> {
+    let mut params = params.clone();
+    if let Some(members) = params.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    let timeout = FOLLOW_WAIT + defaults::CONTROL_TIMEOUT;
+    let answer = service.ask("daemon/logs", &params.to_string(), timeout).await;
+    service_target::value(&answer.map_err(service_target::failed)?)
+}
+
+async fn unit_of_service(service: &mut ControlConnection) -> Result<Option<SystemdUnit>, Failed> {
+    let status = service_target::request(service, "daemon/status", &json!({})).await?;
+    let pid = service_target::value(&status)?["pid"].as_u64();
+    Ok(pid.and_then(SystemdUnit::of_process))
+}
+
+/// Returns the time that a `--since` names relative to now, in milliseconds since 1970.
+fn since_ms(text: &str) -> Option<u64> {
+    let text = text.trim().trim_start_matches('-');
+    let text = text.strip_suffix("ago").unwrap_or(text).trim();
+    let text = text.replace("min", "m").replace(' ', "");
+    let ago = duration::parse(&text).ok()?;
+    let ago = u64::try_from(ago.as_millis()).ok()?;
+    Some(time_format::now_ms().saturating_sub(ago))
+}
+
+fn unknown_time(args: &Args) -> Failed {
+    Failed::usage(
+        format!("`--since {}` is not a time", args.since.as_deref().unwrap_or_default()),
+        "Give a duration such as `10m` or `2h`: only the journal takes other times.",
+    )
+}
+
+/// Prints the lines of a page, and the number of lines lost before it.
+fn show(page: &Value) {
+    let n_lost = page["lost"].as_u64().unwrap_or_default();
+    if n_lost > 0 {
+        let noun = if n_lost == 1 { "line was" } else { "lines were" };
+        output::eprint(&format!("… {n_lost} {noun} lost\n"));
+    }
+    let is_coloured = terminal::is_coloured();
+    let text: String =
+        output::items(&page["lines"]).iter().map(|line| rendered(line, is_coloured)).collect();
+    output::print(&text);
+}
+
+/// Returns one line of the log.
+fn rendered(line: &Value, is_coloured: bool) -> String {
+    let name = line["level"].as_str().unwrap_or_default();
+    let level = LineLevel::ALL.into_iter().find(|level| level.name() == name);
+    let mut text = format!("{:5} {}", name.to_uppercase(), output::word(&line["text"]));
+    if line["fields"].is_string() {
+        text.push_str(&format!("  {}", output::word(&line["fields"])));
+    }
+    let text = match level.and_then(LineLevel::colour).filter(|_| is_coloured) {
+        Some(colour) => colour.paint(&text),
+        None => text,
+    };
+    format!("{} {text}\n", output::word(&line["time"]))
+}
+
+/// Shows the log of a service that does not answer.
+fn of_dead_service(
+    args: &Args,
+    server: Option<&ServerName>,
+    error: ControlClientError,
+) -> Result<(), Failed> {
+    let named = args.target.socket.as_deref();
+    let is_usual = named.is_none_or(|socket| socket == Path::new(SYSTEM_SOCKET));
+    if let Some(unit) = SystemdUnit::installed().filter(|_| is_usual) {
+        output::eprint(&format!(
+            "note: no service answers: this is the journal of {}\n",
+            unit.name
+        ));
+        return Err(journal(args, &unit, server));
+    }
+    let is_launched = named.is_none_or(|socket| {
+        socket == default_socket() || Some(socket) == auto_start::configured_socket().as_deref()
+    });
+    let path = auto_start::log_file();
+    if is_launched && path.exists() {
+        return log_file::show(args, &path, server);
+    }
+    Err(service_target::failed(error).detail("there is no log of an earlier service here"))
 }
 
 /// Becomes `journalctl`; returns only if that fails.
@@ -80,65 +288,16 @@ fn arguments(args: &Args, unit: &SystemdUnit, server: Option<&ServerName>) -> Ve
         arguments.push(format!("--lines={lines}"));
     }
     if let Some(since) = &args.since {
+        // The journal knows no durations like `10m` without a sign.
+        let since = since_ms(since).map_or(since.clone(), |ms| format!("@{}", ms / 1000));
         arguments.push(format!("--since={since}"));
+    }
+    if let Some(level) = args.level {
+        arguments.push(format!("--priority={}", level.priority()));
     }
     // The journal stores the field under its name in capitals.
     arguments.extend(server.map(|server| format!("MCP_SERVER={server}")));
     arguments
-}
-
-/// Prints the end of a log file, and follows it with `--follow`.
-fn file(args: &Args, path: &Path, server: Option<&ServerName>) -> Result<(), Failed> {
-    if args.since.is_some() {
-        return Err(Failed::usage(
-            "--since works only for a service that logs to the journal",
-            format!("Use --lines: this service logs to `{}`.", path.display()),
-        ));
-    }
-    let failed = |error: std::io::Error| {
-        Failed::new(FAILED, format!("cannot read the log `{}`: {error}", path.display())).hint(
-            "Look at the standard error output of the service: only a service started on demand writes this file.",
-        )
-    };
-    let mut log = File::open(path).map_err(failed)?;
-    let text = auto_start::read_tail(&mut log).map_err(failed)?;
-    let found: Vec<&str> = text.lines().filter(|line| is_about(line, server)).collect();
-    let n_skipped = args.lines.map_or(0, |lines| found.len().saturating_sub(lines));
-    found[n_skipped..].iter().for_each(|line| show(line));
-    if !args.follow {
-        return Ok(());
-    }
-    service_target::run(async {
-        let mut rest = Vec::new();
-        loop {
-            tokio::time::sleep(defaults::LOG_FOLLOW_INTERVAL).await;
-            let piece = (&mut log).take(defaults::LOG_TAIL_BYTES);
-            { piece }.read_to_end(&mut rest).map_err(failed)?;
-            let Some(end) = memchr::memrchr(b'\n', &rest) else { continue };
-            let whole: Vec<u8> = rest.drain(..=end).collect();
-            let text = String::from_utf8_lossy(&whole).into_owned();
-            text.lines().filter(|line| is_about(line, server)).for_each(show);
-        }
-    })
-}
-
-/// Returns `true` if a line has the field of this server.
-fn is_about(line: &str, server: Option<&ServerName>) -> bool {
-    server.is_none_or(|server| {
-        let field = format!("mcp_server={server}");
-        line.match_indices(&field).any(|(at, _)| {
-            let next = line[at + field.len()..].chars().next();
-            next.is_none_or(|next| next.is_whitespace())
-        })
-    })
-}
-
-fn show(line: &str) {
-    match terminal::is_stdout_terminal() {
-        // A log file has no colours, so escaping loses nothing.
-        true => output::print(&format!("{}\n", terminal::escape(line))),
-        false => output::print(&format!("{line}\n")),
-    }
 }
 
 #[cfg(test)]
@@ -146,15 +305,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cli_asks_journalctl_for_the_unit_and_the_server() {
+    fn the_cli_asks_journalctl_for_the_unit_the_level_and_the_server() {
         let unit = SystemdUnit { name: "metamcp.service".to_owned(), is_of_user: true };
         let server = ServerName::new("git").unwrap();
         let args = Args {
-            server: None,
             follow: true,
             lines: Some(5),
-            since: Some("-1h".to_owned()),
-            target: ServiceTarget::default(),
+            level: Some(LineLevel::Warn),
+            since: Some("yesterday".to_owned()),
+            ..Args::default()
         };
         assert_eq!(
             arguments(&args, &unit, Some(&server)),
@@ -162,18 +321,30 @@ mod tests {
                 "--user-unit=metamcp.service",
                 "--follow",
                 "--lines=5",
-                "--since=-1h",
+                "--since=yesterday",
+                "--priority=warning",
                 "MCP_SERVER=git"
             ]
         );
     }
 
     #[test]
-    fn a_log_line_is_matched_by_the_exact_server_name() {
-        let server = ServerName::new("git").unwrap();
-        assert!(is_about("INFO connected mcp_server=git generation=1", Some(&server)));
-        assert!(is_about("INFO connected mcp_server=git", Some(&server)));
-        assert!(!is_about("INFO connected mcp_server=github", Some(&server)));
-        assert!(is_about("INFO anything", None));
+    fn a_time_ago_is_written_with_or_without_words() {
+        let now = time_format::now_ms();
+        for text in ["10m", "-10m", "10 min ago", "600s", " 10m ago "] {
+            let ago = now - since_ms(text).expect(text);
+            assert!((590_000..=600_000).contains(&ago), "{text}: {ago}");
+        }
+        assert_eq!(since_ms("2026-01-31 09:00"), None);
+    }
+
+    #[test]
+    fn a_log_line_shows_its_level_and_cannot_steer_the_terminal() {
+        let line = json!({
+            "time": "2026-11-26T18:50:00.123Z", "level": "warn", "server": "git",
+            "text": "server `git`\u{1b}[2J failed", "fields": "n=7",
+        });
+        insta::assert_snapshot!(rendered(&line, false), @r"2026-11-26T18:50:00.123Z WARN  server `git`\u{1b}[2J failed  n=7");
+        assert!(rendered(&line, true).contains("\u{1b}[33mWARN"));
     }
 }

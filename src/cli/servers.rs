@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Failed, output, service_target::OutputArgs, status_report, terminal::escape,
+    Failed, output, server_report, service_target::OutputArgs, status_report, terminal::escape,
     text_table::TextTable,
 };
 
@@ -12,6 +12,9 @@ use super::{
 /// The JSON output also has each server's capabilities, version and instructions.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    /// Show this server in full, with its last events
+    #[arg(value_name = "SERVER")]
+    server: Option<String>,
     /// Also measure the memory of each server's processes
     #[arg(long)]
     memory: bool,
@@ -32,6 +35,9 @@ const HEADINGS: [(&str, &str); 8] = [
 ];
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    if let Some(server) = &args.server {
+        return server_report::run(&args.common, server);
+    }
     let params = if args.memory { json!({ "memory": true }) } else { json!({}) };
     let servers = args.common.target.ask("servers/list", &params)?;
     args.common.print(&servers, |servers| {

@@ -4,19 +4,23 @@ use serde_json::json;
 use tokio::time;
 
 use super::{
-    Failed, listen_for_ctrl_c, output, service_target, service_target::OutputArgs, status_report,
-    terminal,
+    Failed, listen_for_ctrl_c, output, server_report, service_target, service_target::OutputArgs,
+    status_report, terminal,
 };
 use crate::{config::defaults, control::socket_client::ControlConnection};
 
 /// Show the running service and its servers
 ///
-/// The memory of a server includes all its processes. The saved memory is what one set of servers
-/// per client would take, minus the one set that runs. Exits with 69 when no service answers.
+/// The memory of a server includes all its processes. The saved memory is that of each shared server,
+/// times the number of client sessions that have called it or read from it, but one. Exits with 69
+/// when no service answers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    /// Show this server in full, with its last events
+    #[arg(value_name = "SERVER")]
+    server: Option<String>,
     /// Refresh every 2 s, until ctrl-c
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "server"])]
     watch: bool,
     #[command(flatten)]
     common: OutputArgs,
@@ -34,6 +38,9 @@ const SHOW: &str = "\x1b[J\x1b[?2026l";
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if args.watch {
         return watch(args);
+    }
+    if let Some(server) = &args.server {
+        return server_report::run(&args.common, server);
     }
     let status = args.common.target.call_service("daemon/status", &json!({ "memory": true }))?;
     args.common.print(&status, |status| {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     output, quantity,
-    terminal::wrap,
+    terminal::{cut, wrap},
     text_table::{CellColour, TableCell, TextTable},
 };
 use crate::time_format;
@@ -40,7 +40,7 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
         push_wrapped(&mut text, &line, columns);
     }
     match size {
-        Some((_, lines)) if text.lines().count() > lines => shorten(&text, lines),
+        Some((columns, lines)) if text.lines().count() > lines => shorten(&text, lines, columns),
         _ => text,
     }
 }
@@ -56,11 +56,11 @@ fn push_wrapped(text: &mut String, line: &str, columns: Option<usize>) {
 }
 
 /// Returns the first lines, and the number of lines omitted.
-fn shorten(text: &str, lines: usize) -> String {
+fn shorten(text: &str, lines: usize, columns: usize) -> String {
     let n_kept = lines.saturating_sub(1);
     let n_left = text.lines().count() - n_kept;
     let mut kept: String = text.split_inclusive('\n').take(n_kept).collect();
-    kept.push_str(&format!("… {n_left} more lines\n"));
+    kept.push_str(&format!("{}\n", cut(&format!("… {n_left} more lines"), columns)));
     kept
 }
 
@@ -321,12 +321,17 @@ mod tests {
     #[test]
     fn the_status_report_shows_servers_memory_and_collisions() {
         insta::assert_snapshot!(render(&status(), None, false), @r"
-        metamcp 1.2.3, pid 77, up 3 d 4 h, 4 clients, 2 of 20 connections, 1 waiting
+        metamcp 1.2.3, pid 77, up 3 d 4 h, 4 client sessions, 2 of 20 connections, 1 waiting
 
-        SERVER  STATE   ERA     LAST SEEN       IN FLIGHT  RESTARTS    MEMORY  LAST ERROR
-        git     active  legacy  12 s ago                2         0  12.3 MiB
-        lab     active  modern  2 pings missed          1         0         -
-        maps    failed  -       -                       0         3         -  breaker open, probe in 12 s: the process ended\u{1b}[2J with exit status 1: no such key, and more
+        SERVER  STATE          ERA     LAST SEEN       IN FLIGHT  RESTARTS    MEMORY  LAST ERROR
+        git     active         legacy  12 s ago                2         0  12.3 MiB
+        lab     active         modern  2 pings missed          1         0         -
+        notes   never started  -       -                       0         0         -
+        maps    failed         -       -                       0         3         -  the process ended\u{1b}[2J with exit status 1: no such key, and more; breaker open, next attempt in 12 s
+
+        CLIENT               SESSIONS  ERA     OVER   LAST CALL
+        claude-code 2.1.329         3  legacy  http   3 s ago
+        a\u{1b}[2J                  1  modern  stdio  none yet
 
         Memory: service 20.0 MiB, servers 12.3 MiB; sharing the servers saves 36.9 MiB
         Messages: 0 B of 64.0 MiB, peak 60.0 MiB; 3 refused: raise service.memory_max
@@ -338,7 +343,69 @@ mod tests {
     #[test]
     fn the_status_report_of_a_narrow_terminal_keeps_every_column_and_the_whole_cause() {
         let shown = [60, 80, 120].map(|columns| render(&status(), Some((columns, 100)), false));
-        insta::assert_snapshot!(shown.join("\n----\n"), @"");
+        insta::assert_snapshot!(shown.join("\n----\n"), @r"
+        metamcp 1.2.3, pid 77, up 3 d 4 h, 4 client sessions, 2 of
+        20 connections, 1 waiting
+
+        SERVER  STATE   ERA     SEEN      CALLS  RESTARTS    MEMORY
+        git     active  legacy  12 s          2         0  12.3 MiB
+        lab     active  modern  2 missed      1         0         -
+        notes   unused  -       -             0         0         -
+        maps    failed  -       -             0         3         -
+          the process ended\u{1b}[2J with exit status 1: no such
+          key, and more; breaker open, next attempt in 12 s
+
+        CLIENT               SESSIONS  ERA     OVER   LAST CALL
+        claude-code 2.1.329         3  legacy  http   3 s ago
+        a\u{1b}[2J                  1  modern  stdio  none yet
+
+        Memory: service 20.0 MiB, servers 12.3 MiB; sharing the
+        servers saves 36.9 MiB
+        Messages: 0 B of 64.0 MiB, peak 60.0 MiB; 3 refused: raise
+        service.memory_max
+        Items with the same name in the merged view:
+          tools `a__b`: from `a` shown, from `a__` hidden
+
+        ----
+        metamcp 1.2.3, pid 77, up 3 d 4 h, 4 client sessions, 2 of 20 connections, 1
+        waiting
+
+        SERVER  STATE          ERA     LAST SEEN       IN FLIGHT  RESTARTS    MEMORY
+        git     active         legacy  12 s ago                2         0  12.3 MiB
+        lab     active         modern  2 pings missed          1         0         -
+        notes   never started  -       -                       0         0         -
+        maps    failed         -       -                       0         3         -
+          the process ended\u{1b}[2J with exit status 1: no such key, and more; breaker
+          open, next attempt in 12 s
+
+        CLIENT               SESSIONS  ERA     OVER   LAST CALL
+        claude-code 2.1.329         3  legacy  http   3 s ago
+        a\u{1b}[2J                  1  modern  stdio  none yet
+
+        Memory: service 20.0 MiB, servers 12.3 MiB; sharing the servers saves 36.9 MiB
+        Messages: 0 B of 64.0 MiB, peak 60.0 MiB; 3 refused: raise service.memory_max
+        Items with the same name in the merged view:
+          tools `a__b`: from `a` shown, from `a__` hidden
+
+        ----
+        metamcp 1.2.3, pid 77, up 3 d 4 h, 4 client sessions, 2 of 20 connections, 1 waiting
+
+        SERVER  STATE          ERA     LAST SEEN       IN FLIGHT  RESTARTS    MEMORY
+        git     active         legacy  12 s ago                2         0  12.3 MiB
+        lab     active         modern  2 pings missed          1         0         -
+        notes   never started  -       -                       0         0         -
+        maps    failed         -       -                       0         3         -
+          the process ended\u{1b}[2J with exit status 1: no such key, and more; breaker open, next attempt in 12 s
+
+        CLIENT               SESSIONS  ERA     OVER   LAST CALL
+        claude-code 2.1.329         3  legacy  http   3 s ago
+        a\u{1b}[2J                  1  modern  stdio  none yet
+
+        Memory: service 20.0 MiB, servers 12.3 MiB; sharing the servers saves 36.9 MiB
+        Messages: 0 B of 64.0 MiB, peak 60.0 MiB; 3 refused: raise service.memory_max
+        Items with the same name in the merged view:
+          tools `a__b`: from `a` shown, from `a__` hidden
+        ");
     }
 
     #[test]

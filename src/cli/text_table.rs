@@ -64,6 +64,10 @@ impl TableCell {
         self
     }
 
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns the cell, aligned to the right.
     #[must_use]
     pub(super) fn number(mut self) -> Self {
@@ -293,7 +297,32 @@ mod tests {
     #[test]
     fn a_narrower_terminal_gets_shorter_words_and_no_fewer_columns() {
         let shown = [60, 40, 20, 12].map(|columns| whole().render(Some(columns), false));
-        insta::assert_snapshot!(shown.join("\n"), @"");
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        SERVER       LAST SEEN  LAST ERROR
+        git          12 s ago
+        a-long-name  12 s ago   its process exited with code 1
+
+        SERVER       LAST SEEN
+        git          12 s ago
+        a-long-name  12 s ago
+          its process exited with code 1
+
+        SERVER       SEEN
+        git          12 s
+        a-long-name  12 s
+          its process exited
+          with code 1
+
+        git
+          SEEN 12 s
+        a-long-name
+          SEEN 12 s
+          its
+          process
+          exited
+          with code
+          1
+        ");
     }
 
     #[test]

@@ -172,6 +172,26 @@ impl RequestFailure {
         }
     }
 
+    /// Returns the cause as a statement about the server: "its process exited with code 1". It has
+    /// nothing of the answer to one client, so that other clients may read it.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Status(status, _) => format!("the upstream answered HTTP {status}"),
+            _ => match self.to_string() {
+                text if text.starts_with("the server's ") => {
+                    text.replacen("the server's ", "its ", 1)
+                }
+                text if text.starts_with("the server ") => text.replacen("the server ", "it ", 1),
+                text => text,
+            },
+        }
+    }
+
+    /// Returns whether metamcp ended the connection itself.
+    pub fn is_by_metamcp(&self) -> bool {
+        matches!(self, Self::Closed)
+    }
+
     /// Returns whether the request was certainly not executed, so that it may be sent again.
     pub fn is_unexecuted(&self) -> bool {
         matches!(

@@ -15,7 +15,17 @@ use crate::{
 /// Answers `servers/list`.
 pub(super) async fn servers(request: &ControlRequest<'_>) -> MethodResult {
     let parts = &request.service.parts;
-    let mut servers = parts.board.server_states(&parts.operators.config().disabled);
+    let config = parts.operators.config();
+    let mut servers = match request.params.optional::<String>("server")? {
+        None => parts.board.server_states(&config.disabled),
+        Some(name) => match parts.board.server_state_of(&name, &config.disabled) {
+            Some(state) => vec![state],
+            None => {
+                parts.operators.check_declared(&name)?;
+                Vec::new()
+            }
+        },
+    };
     if request.params.flag("memory")? {
         parts.board.measure(&mut servers).await;
     }

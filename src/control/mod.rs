@@ -35,6 +35,7 @@ use crate::{
     similar_names::nearest,
     status::StatusBoard,
     task::TaskDriver,
+    telemetry::log_ring::LogRing,
     view::{OperatorView, Views, operator},
 };
 
@@ -44,6 +45,7 @@ mod daemon;
 mod http_rpc;
 mod listing;
 mod logins;
+mod logs;
 mod mcp_attach;
 mod operator_check;
 mod operator_command;
@@ -84,6 +86,8 @@ pub struct ControlParts {
     pub task_driver: Arc<TaskDriver>,
     /// The logins at servers.
     pub logins: Arc<LoginService>,
+    /// The last log lines.
+    pub log_ring: Arc<LogRing>,
     /// Takes commands to the service as a whole.
     pub commands: mpsc::Sender<ControlCommand>,
 }
@@ -221,6 +225,7 @@ async fn dispatch(request: &ControlRequest<'_>) -> MethodResult {
         Method::AuthDocument => logins::document(request),
         Method::DaemonStatus => daemon::status(request).await,
         Method::DaemonEnvironment => service_environment::environment(request).await,
+        Method::DaemonLogs => logs::logs(request).await,
         // The connection of this request cannot be attached.
         Method::McpAttach => Err(mcp_attach::refusal().into()),
         Method::ConfigReload => daemon::reload(request).await,

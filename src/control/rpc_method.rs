@@ -28,7 +28,7 @@ macro_rules! methods {
 }
 
 methods! {
-    ServersList = "servers/list", All, &["memory?"];
+    ServersList = "servers/list", All, &["server?", "memory?"];
     ToolsList = "tools/list", All,
         &["server?", "includeSchema?", "schemaDepth?", "schemaBudget?", "report?"];
     ToolsInfo = "tools/info", All, &["name", "path?", "schemaDepth?"];
@@ -58,6 +58,8 @@ methods! {
     AuthDocument = "auth/document", Operators, &["server"];
     DaemonStatus = "daemon/status", All, &["memory?"];
     DaemonEnvironment = "daemon/environment", Operators, &[];
+    DaemonLogs = "daemon/logs", Operators,
+        &["server?", "level?", "lines?", "since?", "after?", "wait?"];
     ConfigReload = "config/reload", Operators, &["configPath?"];
     DaemonStop = "daemon/stop", Operators, &[];
     McpAttach = "mcp/attach", All, &["view?", "server?"];

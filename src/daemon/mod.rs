@@ -252,7 +252,7 @@ impl Daemon {
         self.board.serving(true);
         let line = self.status_line();
         notify::ready(&line);
-        tracing::info!(status = line, "serving");
+        tracing::info!(status = line, pid = std::process::id(), "serving: {line}");
         {
             let main_loop = self.run_main_loop(line);
             tokio::pin!(main_loop);
@@ -360,6 +360,7 @@ impl Daemon {
             ingress: Arc::clone(&context),
             task_driver: Arc::clone(&self.tasks),
             logins: Arc::clone(&self.logins),
+            log_ring: Arc::clone(self.log.ring()),
             commands: self.command_sender.clone(),
         };
         let (stop, deadline) = (stop.clone(), drain_deadline.clone());

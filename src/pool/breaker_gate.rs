@@ -14,9 +14,11 @@ use tokio::time::Instant;
 use crate::{
     breaker::{Breaker, BreakerChange, BreakerIncident, BreakerSnapshot, BreakerTicket},
     capacity_holder::Holder,
-    config,
+    config::{self, defaults},
     error_report::chain,
     fault_class::Fault,
+    pool::server_events::{ServerEventKind, ServerEvents},
+    redact,
     server_name::ServerName,
 };
 
@@ -28,6 +30,9 @@ pub struct BreakerGate {
     breaker: Mutex<Breaker>,
     /// The log says that the server refuses its credentials, since the last success.
     is_refusal_logged: AtomicBool,
+    /// The cause of the last counted failure, about the server.
+    cause: Mutex<Option<Arc<str>>>,
+    events: Arc<ServerEvents>,
 }
 
 /// The permission to send one request to the server. Dropping it without a report cancels it.
@@ -39,19 +44,26 @@ pub struct GatePass {
 }
 
 /// The error for a request that must not reach the server now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the breaker is open")]
 pub struct BreakerOpen {
     /// The longest time until a request may pass.
     pub retry_in: Duration,
+    /// The cause of the last failure, about the server: "its process exited with code 1".
+    pub cause: Option<Arc<str>>,
 }
 
 impl BreakerGate {
     /// Returns a gate that admits all requests.
-    pub fn new(server: ServerName, settings: config::BreakerConfig) -> Arc<Self> {
+    pub fn new(
+        server: ServerName,
+        settings: config::BreakerConfig,
+        events: Arc<ServerEvents>,
+    ) -> Arc<Self> {
         let breaker = Mutex::new(Breaker::new(settings));
         let is_refusal_logged = AtomicBool::new(false);
-        Arc::new(Self { server, opened: Instant::now(), breaker, is_refusal_logged })
+        let (opened, cause) = (Instant::now(), Mutex::default());
+        Arc::new(Self { server, opened, breaker, is_refusal_logged, cause, events })
     }
 
     /// Admits one request, or one connection attempt, of `holder`.
@@ -63,7 +75,7 @@ impl BreakerGate {
         let admitted = self.breaker().admit(holder, self.now());
         match admitted {
             Ok(ticket) => Ok(GatePass { gate: Arc::clone(self), ticket: Some(ticket) }),
-            Err(retry_in) => Err(BreakerOpen { retry_in }),
+            Err(retry_in) => Err(BreakerOpen { retry_in, cause: self.cause().clone() }),
         }
     }
 
@@ -86,6 +98,11 @@ impl BreakerGate {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn cause(&self) -> MutexGuard<'_, Option<Arc<str>>> {
+        // Held only for single statements on plain data.
+        self.cause.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Logs the state change that a report caused. The callers log the failures themselves.
     fn log_change(&self, change: BreakerChange, fault: Option<Fault>) {
         let server = &self.server;
@@ -93,14 +110,19 @@ impl BreakerGate {
             BreakerChange::Nothing => {}
             BreakerChange::Tripped { failures } => {
                 let fault = fault.map_or("none", Fault::name);
+                let cause = self.cause().clone().unwrap_or_else(|| fault.into());
+                self.events.record(ServerEventKind::BreakerOpened, &cause);
                 tracing::warn!(
                     mcp_server = %server, fault, failures,
-                    "breaker tripped: server `{server}` failed {failures} times (last with `{fault}`), so its requests are refused"
+                    "breaker tripped: server `{server}` failed {failures} times (last: {cause}), so its requests are refused"
                 );
             }
-            BreakerChange::Normal => tracing::info!(
-                mcp_server = %server, "breaker normal again: server `{server}` works"
-            ),
+            BreakerChange::Normal => {
+                self.events.record(ServerEventKind::BreakerClosed, "");
+                tracing::info!(
+                    mcp_server = %server, "breaker normal again: server `{server}` works"
+                );
+            }
         }
     }
 }
@@ -121,10 +143,20 @@ impl GatePass {
     }
 
     /// Reports that the request has finally failed, after all retries. `incident` is the cause that
-    /// other failed requests may share; `details` is for the log.
-    pub fn failed(mut self, fault: Fault, incident: Option<BreakerIncident>, details: &dyn Error) {
+    /// other failed requests may share; `details` is for the log. `cause` is about the server, for
+    /// all clients.
+    pub fn failed(
+        mut self,
+        fault: Fault,
+        incident: Option<BreakerIncident>,
+        details: &dyn Error,
+        cause: Option<String>,
+    ) {
         let Some(ticket) = self.ticket.take() else { return };
         let gate = &self.gate;
+        if let Some(cause) = cause.filter(|_| fault.counts()) {
+            *gate.cause() = Some(redact::cut(&cause, defaults::SERVER_EVENT_BYTES_MAX).into());
+        }
         let change = gate.breaker().failed(&ticket, fault, incident, gate.now());
         // Each call fails until an operator acts, and the breaker does not count it.
         if fault == Fault::Auth && !gate.is_refusal_logged.swap(true, Ordering::Relaxed) {
@@ -155,11 +187,13 @@ mod tests {
         config::BreakerConfig { failure_threshold: 1, cooldown: Duration::from_secs(30) };
 
     fn tripped() -> Arc<BreakerGate> {
-        let gate = BreakerGate::new(ServerName::new("git").expect("a name"), SETTINGS);
+        let gate =
+            BreakerGate::new(ServerName::new("git").expect("a name"), SETTINGS, Arc::default());
         gate.admit(Holder::SERVICE).expect("it passes").failed(
             Fault::Other,
             None,
-            &BreakerOpen { retry_in: Duration::ZERO },
+            &BreakerOpen { retry_in: Duration::ZERO, cause: None },
+            Some("its process exited".to_owned()),
         );
         gate
     }
@@ -169,7 +203,10 @@ mod tests {
         let gate = tripped();
         assert_eq!(
             gate.admit(Holder::SERVICE).err(),
-            Some(BreakerOpen { retry_in: SETTINGS.cooldown })
+            Some(BreakerOpen {
+                retry_in: SETTINGS.cooldown,
+                cause: Some("its process exited".into())
+            })
         );
         tokio::time::advance(SETTINGS.cooldown).await;
         gate.admit(Holder::SERVICE).expect("the probe").succeeded();

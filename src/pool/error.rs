@@ -50,6 +50,14 @@ impl SlotError {
         matches!(self, Self::Dial { error, .. } if error.is_timeout())
     }
 
+    /// Returns the cause as a statement about the server, if connecting failed.
+    pub fn cause(&self) -> Option<String> {
+        match self {
+            Self::Dial { error, .. } => Some(error.cause()),
+            _ => None,
+        }
+    }
+
     /// Returns the kind of failure.
     pub fn fault(&self) -> Fault {
         match self {

@@ -29,6 +29,7 @@ mod idle_connections;
 mod immediate_task_results;
 mod per_session;
 mod permits;
+mod server_events;
 mod server_slot;
 mod status;
 mod supervisor;
@@ -41,8 +42,9 @@ pub use desired_state::ClientDemand;
 pub use error::SlotError;
 pub use immediate_task_results::{FinishedTask, FinishedTasks};
 pub use per_session::OneShotClient;
+pub use server_events::{ServerEvent, ServerEventKind, ServerEvents};
 pub use server_slot::{ConnectionLease, ServerSlot};
-pub use status::{PoolStatus, ServerConnections, SlotStatus};
+pub use status::{PoolStatus, ServerConnections, ServerFailure, SlotStatus};
 pub use tool_hints::ToolHints;
 
 #[cfg(test)]
@@ -80,7 +82,7 @@ impl Pool {
         let slots = config
             .servers
             .iter()
-            .map(|(name, server)| pool.slot_for(name, server, 0, config.breaker));
+            .map(|(name, server)| pool.slot_for(name, server, None, config.breaker));
         pool.slots.store(Arc::new(slots.collect()));
         pool
     }
@@ -182,22 +184,21 @@ impl Pool {
         self.admission.set_rules(&config.pool);
         self.dialer.reload_certificates(servers);
         let mut slots = BTreeMap::clone(&self.slots.load());
-        let (mut generations, mut closing) = (BTreeMap::new(), Vec::<Arc<ServerSlot>>::new());
+        let mut closing = Vec::<Arc<ServerSlot>>::new();
         for name in diff.removed.iter().chain(&diff.changed) {
             if let Some(slot) = slots.remove(name) {
-                generations.insert(name, slot.generation());
                 closing.push(slot);
             }
         }
         for name in diff.added.iter().chain(&diff.changed) {
             if let Some(server) = servers.get(name) {
-                // The generation continues across the change because it distinguishes connections.
-                let generation = generations.get(name).copied().unwrap_or_default();
-                let (name, slot) = self.slot_for(name, server, generation, config.breaker);
+                let replaced = closing.iter().find(|closing| closing.name() == name).cloned();
+                let (name, slot) = self.slot_for(name, server, replaced.as_deref(), config.breaker);
                 if server.start != StartPolicy::Lazy {
                     slot.start_connecting();
                 }
-                if let Some(replaced) = closing.iter().find(|closing| *closing.name() == name) {
+                if let Some(replaced) = replaced {
+                    slot.events().record(ServerEventKind::Reloaded, "");
                     replaced.set_successor(Arc::clone(&slot));
                 }
                 slots.insert(name, slot);
@@ -272,12 +273,16 @@ impl Pool {
         &self,
         name: &ServerName,
         server: &Arc<ServerConfig>,
-        generation: u64,
+        replaced: Option<&ServerSlot>,
         breaker: config::BreakerConfig,
     ) -> (ServerName, Arc<ServerSlot>) {
         let (dialer, admission) = (self.dialer.clone(), Arc::clone(&self.admission));
         let (declared, closing) = ((name.clone(), Arc::clone(server)), self.closing.child_token());
-        let slot = ServerSlot::new(dialer, admission, declared, generation, breaker, closing);
+        // Both continue across a change: the generation distinguishes connections.
+        let history = replaced.map_or_else(Default::default, |replaced| {
+            (replaced.generation(), Arc::clone(replaced.events()))
+        });
+        let slot = ServerSlot::new(dialer, admission, declared, history, breaker, closing);
         (name.clone(), slot)
     }
 }

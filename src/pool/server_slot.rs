@@ -18,6 +18,7 @@ use super::{
     exclusive::ExclusivePool,
     immediate_task_results::FinishedTasks,
     per_session::PerSessionPool,
+    server_events::ServerEvents,
     supervisor::{ServerContext, Supervisor, SupervisorStatus},
     tool_hints::ToolHints,
 };
@@ -60,7 +61,7 @@ impl ServerSlot {
         dialer: Dialer,
         admission: Arc<PermitAdmission>,
         (name, declared): (ServerName, Arc<ServerConfig>),
-        generation: u64,
+        (generation, events): (u64, Arc<ServerEvents>),
         breaker: config::BreakerConfig,
         closing: CancellationToken,
     ) -> Arc<Self> {
@@ -73,7 +74,7 @@ impl ServerSlot {
             None
         };
         let draining = CancellationToken::new();
-        let gate = BreakerGate::new(name.clone(), breaker);
+        let gate = BreakerGate::new(name.clone(), breaker, Arc::clone(&events));
         let context = ServerContext {
             name,
             declared,
@@ -81,6 +82,7 @@ impl ServerSlot {
             generation,
             attempts: Arc::default(),
             losses: Arc::default(),
+            events,
             gate,
             admission,
             server_admission,
@@ -121,6 +123,11 @@ impl ServerSlot {
     /// Returns the number of lost connections.
     pub fn n_lost(&self) -> u64 {
         self.context.losses.load(Ordering::Relaxed)
+    }
+
+    /// Returns the last events of the server.
+    pub fn events(&self) -> &Arc<ServerEvents> {
+        &self.context.events
     }
 
     /// Returns the gate that decides whether a request may reach the server now.
@@ -358,6 +365,8 @@ impl ServerSlot {
             () => states.into_iter().find(|state| is_any(*state)).unwrap_or(LifecycleState::Idle),
         };
         let profile = live.first().and_then(|connection| connection.profile());
+        let failures = supervisors.iter().filter_map(|supervisor| supervisor.failure.as_ref());
+        let failure = failures.max_by_key(|failure| failure.at).cloned();
         SlotStatus {
             name: self.context.name.clone(),
             state,
@@ -377,7 +386,8 @@ impl ServerSlot {
             pids: live.iter().filter_map(|connection| connection.pid()).collect(),
             era: profile.map(|profile| profile.era().name()),
             protocol_version: profile.map(|profile| profile.protocol_version.clone()),
-            last_error: supervisors.into_iter().find_map(|supervisor| supervisor.last_error),
+            last_error: failure.as_ref().map(|failure| failure.text.clone()),
+            failure,
             breaker: self.context.gate.snapshot(),
             traffic,
             start: self.context.declared.start,

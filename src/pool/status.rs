@@ -1,12 +1,15 @@
 //! The pool's status.
 
-use std::fmt;
+use std::{fmt, time::SystemTime};
 
 use serde::Serialize;
 
 use super::connection_lifecycle::LifecycleState;
 use crate::{
-    breaker::BreakerSnapshot, config::StartPolicy, connection::ConnectionTraffic,
+    breaker::BreakerSnapshot,
+    config::StartPolicy,
+    connection::{ConnectError, ConnectionTraffic, RequestFailure},
+    error_report::chain,
     server_name::ServerName,
 };
 
@@ -48,6 +51,9 @@ pub struct SlotStatus {
     /// The reason why the last attempt failed, or why the last connection ended by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// The same failure, with its cause and its time.
+    #[serde(skip)]
+    pub failure: Option<ServerFailure>,
     /// The state of the breaker.
     pub breaker: BreakerSnapshot,
     /// The traffic of all its connections together.
@@ -55,6 +61,29 @@ pub struct SlotStatus {
     pub traffic: ConnectionTraffic,
     /// The declared start policy.
     pub start: StartPolicy,
+}
+
+/// The last failure of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFailure {
+    /// The whole error.
+    pub text: String,
+    /// Its cause, about the server: "its process exited with code 1".
+    pub cause: String,
+    /// The time.
+    pub at: SystemTime,
+}
+
+impl ServerFailure {
+    /// Returns the failure of an attempt to connect that fails now.
+    pub(super) fn of_connect(error: &ConnectError) -> Self {
+        Self { text: chain(error), cause: error.cause(), at: SystemTime::now() }
+    }
+
+    /// Returns the failure of a connection that ends now.
+    pub(super) fn of_end(reason: &RequestFailure) -> Self {
+        Self { text: reason.to_string(), cause: reason.cause(), at: SystemTime::now() }
+    }
 }
 
 /// The connections of one server, for error messages to waiting requests.

@@ -132,7 +132,7 @@ async fn trip(slot: &ServerSlot) {
     for _ in 0..defaults::FAILURE_THRESHOLD {
         let permit = slot.gate().admit(Holder::SERVICE).expect("it has not tripped");
         let Err(error) = slot.lease(None, Instant::now()).await else { panic!("it is missing") };
-        permit.failed(error.fault(), None, &error);
+        permit.failed(error.fault(), None, &error, None);
     }
 }
 

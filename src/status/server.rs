@@ -29,6 +29,12 @@ pub struct ServerState {
     /// The reason why the last attempt to connect failed, or the last connection ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The cause of that, as a statement about the server: "its process exited with code 1".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// The time of that error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_time: Option<String>,
     /// The last lines of its standard error, with known secrets hidden. They may be about any
     /// client, and are for operators only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -82,6 +88,9 @@ pub struct ServerState {
     /// The state of the circuit breaker.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub breaker: Value,
+    /// The last events, oldest first, if this server is requested by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Value>,
     /// The memory of its processes and their descendants, in bytes, if requested and known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
@@ -95,6 +104,8 @@ impl ServerState {
             config: redacted(server),
             status: "disabled",
             error: None,
+            cause: None,
+            error_time: None,
             stderr: Vec::new(),
             server_info: None,
             capabilities: None,
@@ -116,6 +127,7 @@ impl ServerState {
             pid: None,
             client_sessions: 0,
             breaker: Value::Null,
+            events: Vec::new(),
             memory_bytes: None,
         }
     }
@@ -167,10 +179,28 @@ impl StatusBoard {
                 .protocol_version
                 .or_else(|| profile.map(|profile| profile.protocol_version.clone())),
             error: found.last_error,
+            cause: found.failure.as_ref().map(|failure| failure.cause.clone()),
+            error_time: found.failure.map(|failure| time_format::rfc3339_of(failure.at)),
+            events: Vec::new(),
             stderr: slot.error_lines(),
             name: found.name,
             memory_bytes: None,
         }
+    }
+
+    /// Returns the state of the server called `name`, which may be `disabled`, with its last events.
+    pub fn server_state_of(&self, name: &str, disabled: &ServerConfigs) -> Option<ServerState> {
+        let Some(slot) = self.pool.slot(name) else {
+            let (name, server) = disabled.get_key_value(name)?;
+            return Some(ServerState::disabled(name, server));
+        };
+        let events = slot.events().all().into_iter().map(|event| {
+            let time = time_format::rfc3339_of(event.at);
+            json!({ "time": time, "event": event.kind.name(), "details": event.details })
+        });
+        let mut state = self.server_state(&slot, &self.census());
+        state.events = events.collect();
+        Some(state)
     }
 
     /// Returns the server that has a process for which `is_one` returns `true`.

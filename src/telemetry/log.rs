@@ -1,6 +1,6 @@
-//! Log events to the journal with their fields, or as lines to standard error.
+//! Log events to the journal with their fields, or as lines to standard error; and to memory.
 
-use std::{io, os::fd::AsFd};
+use std::{io, os::fd::AsFd, sync::Arc};
 
 use tracing::{Level, Subscriber, level_filters::LevelFilter};
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
@@ -9,16 +9,23 @@ use tracing_subscriber::{
     Layer, Registry, filter::Targets, layer::SubscriberExt, registry::LookupSpan, reload,
 };
 
+use super::log_ring::{LogRing, LogRingLayer};
 use crate::config::{LogLevel, defaults};
 
 /// A handle to change the log level at run time; dropping it writes the buffered lines.
 #[derive(Debug)]
 pub struct LogControl {
     filter: reload::Handle<Targets, Registry>,
+    ring: Arc<LogRing>,
     _writer: Option<WorkerGuard>,
 }
 
 impl LogControl {
+    /// Returns the last log lines.
+    pub fn ring(&self) -> &Arc<LogRing> {
+        &self.ring
+    }
+
     /// Logs events of `level` and more severe ones.
     pub fn set(&self, level: LogLevel) {
         // Fails only if the subscriber is gone; then nothing is logged anyway.
@@ -33,7 +40,8 @@ impl LogControl {
 /// their names in the journal: `MCP_SERVER=`, `MCP_STREAM=` and so on.
 pub fn start(level: LogLevel) -> LogControl {
     let (filter, handle) = reload::Layer::new(targets(level));
-    let subscriber = Registry::default().with(filter);
+    let ring = Arc::new(LogRing::default());
+    let subscriber = Registry::default().with(filter).with(LogRingLayer(Arc::clone(&ring)));
     let journal = if is_journal(io::stderr()) { journal() } else { None };
     let (installed, writer) = match journal {
         Some(layer) => (tracing::subscriber::set_global_default(subscriber.with(layer)), None),
@@ -48,7 +56,7 @@ pub fn start(level: LogLevel) -> LogControl {
         }
     };
     debug_assert!(installed.is_ok(), "logging is started once");
-    LogControl { filter: handle, _writer: writer }
+    LogControl { filter: handle, ring, _writer: writer }
 }
 
 /// Returns the filter. rmcp logs whole messages at INFO, which would leak secrets.

@@ -2,3 +2,4 @@
 
 pub mod liveness;
 pub mod log;
+pub mod log_ring;

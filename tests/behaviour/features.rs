@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs};
 
 /// The series of IDs, each with its highest number so far. A series only grows.
-const SERIES: [(&str, usize); 11] = [
+const SERIES: [(&str, usize); 12] = [
     ("CLIENT", 3),
     ("META", 61),
     ("CB", 24),
@@ -15,6 +15,7 @@ const SERIES: [(&str, usize); 11] = [
     ("SAFE", 22),
     ("ADD", 1),
     ("PACK", 5),
+    ("OBS", 7),
 ];
 
 /// The words that begin a reason. The text after them says why no test shows the behaviour.

@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod at_a_glance;
 mod attacks;
 mod background_calls;
 mod background_scripts;

@@ -383,7 +383,7 @@ async fn an_unreachable_upstream_delays_neither_the_start_nor_a_list() {
 
     assert!(list.body.contains("fake__echo"), "{}", list.body);
     // Connection attempts last 10 s, and have not ended yet.
-    assert!(!daemon.log().contains("connection failed"), "{}", daemon.log());
+    assert!(!daemon.log().contains("connection to server"), "{}", daemon.log());
     drop(silent);
 }
 
@@ -408,7 +408,7 @@ async fn an_upstream_that_drops_connections_delays_the_start_by_at_most_a_second
     daemon.wait_ready();
 
     // A connection attempt lasts 10 s, and has not ended yet.
-    assert!(!daemon.log().contains("connection failed"), "{}", daemon.log());
+    assert!(!daemon.log().contains("connection to server"), "{}", daemon.log());
     assert_eq!(daemon.client("/healthz").get().await.status, 200);
     let status = daemon.client("/status").get().await.body;
     assert!(status.contains("no connection within 750 ms"), "{status}");

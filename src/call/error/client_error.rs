@@ -138,8 +138,8 @@ impl CallError {
             | Self::NotComputed(_, ComputeError::Panicked) => {
                 "This is a bug in metamcp: report it with its log."
             }
-            Self::Tripped(..) => {
-                "Call again after that time. `metamcp status` shows the last error of the server."
+            Self::Tripped(server, _) => {
+                return format!("Run `metamcp doctor --server {server}`, or call again then.");
             }
             Self::NoSession(_) => {
                 "Send the `Mcp-Session-Id` header from the answer to `initialize`."
@@ -286,10 +286,14 @@ impl CallError {
             | Self::NotComputed(server, _) => {
                 json!({ "server": server })
             }
-            Self::Tripped(server, retry_in) => {
-                let retry_after_ms = u64::try_from(retry_in.as_millis()).unwrap_or(u64::MAX);
+            Self::Tripped(server, open) => {
+                let retry_after_ms = u64::try_from(open.retry_in.as_millis()).unwrap_or(u64::MAX);
                 // The second name is that of version 0.1. The next version removes it.
-                json!({ "server": server, "retryAfterMs": retry_after_ms, "retry_in_ms": retry_after_ms })
+                let mut context = json!({ "server": server, "retryAfterMs": retry_after_ms, "retry_in_ms": retry_after_ms });
+                if let Some(cause) = &open.cause {
+                    context["cause"] = json!(**cause);
+                }
+                context
             }
             Self::Failed(server, RequestFailure::NoMemory(exhausted)) => {
                 let mut context = exhausted.context();
@@ -336,6 +340,8 @@ fn enable(server: &str) -> String {
 mod tests {
     use std::time::Duration;
 
+    use crate::pool::BreakerOpen;
+
     use super::*;
     use crate::server_name::ServerName;
 
@@ -351,14 +357,23 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_an_open_breaker_states_the_time_until_the_next_attempt() {
+    fn the_error_of_an_open_breaker_states_the_cause_and_the_time_until_the_next_attempt() {
         let server = ServerName::new("git").expect("a name");
-        let error = CallError::Tripped(server, Duration::from_millis(12_300));
+        let open = |cause: Option<&str>| BreakerOpen {
+            retry_in: Duration::from_millis(12_300),
+            cause: cause.map(Into::into),
+        };
+        let error = CallError::Tripped(server.clone(), open(None));
+        assert_eq!(
+            error.to_string(),
+            "server `git` is not available: it failed repeatedly; next attempt in 13 s"
+        );
+        let error = CallError::Tripped(server, open(Some("its process exited with code 1")));
         let rendered = error.to_rpc().render(Some("1"));
         let rendered: serde_json::Value = serde_json::from_slice(&rendered).expect("JSON");
         assert_eq!(
             rendered["error"]["message"],
-            "server `git` is temporarily unavailable: it failed repeatedly, next attempt in 13 s"
+            "server `git` is not available: its process exited with code 1; next attempt in 13 s"
         );
         assert_eq!(rendered["error"]["data"]["code"], "SERVER_TRIPPED");
         assert_eq!(rendered["error"]["data"]["context"]["retryAfterMs"], 12_300);
@@ -384,7 +399,8 @@ mod tests {
     fn operators_get_different_codes_for_a_pause_a_lack_of_room_and_a_failure() {
         let server = || ServerName::new("git").expect("a name");
         let code = |error: CallError| (error.to_rpc().code, error.to_operator().code);
-        let tripped = CallError::Tripped(server(), Duration::from_secs(1));
+        let open = BreakerOpen { retry_in: Duration::from_secs(1), cause: None };
+        let tripped = CallError::Tripped(server(), open);
         assert_eq!(code(tripped), (INTERNAL_ERROR, SERVER_PAUSED));
         let failed = |source| CallError::Failed(server(), source);
         assert_eq!(code(failed(RequestFailure::Saturated)), (INTERNAL_ERROR, NO_ROOM));

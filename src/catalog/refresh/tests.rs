@@ -338,7 +338,7 @@ async fn a_list_read_on_connecting_does_not_change_the_failure_count_of_its_serv
         .admit(crate::capacity_holder::Holder::SERVICE)
         .expect("it is not left alone");
     let error = crate::connection::RequestFailure::Unresponsive;
-    permit.failed(error.fault(), None, &error);
+    permit.failed(error.fault(), None, &error, None);
     assert_eq!(failures(&rig), 1);
 
     rig.connect().await;

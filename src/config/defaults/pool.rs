@@ -40,6 +40,15 @@ pub const SESSION_CONNECTIONS: usize = 16;
 /// The largest `max_connections`. Beyond it, a host runs out of processes.
 pub const MAX_CONNECTIONS_MAX: usize = 1024;
 
+/// The number of events of a server that are kept for operators, such as starts and ends.
+pub const SERVER_EVENTS_KEPT: usize = 32;
+
+/// The number of these that `metamcp status NAME` shows.
+pub const SERVER_EVENTS_SHOWN: usize = 10;
+
+/// The longest details of such an event, in bytes.
+pub const SERVER_EVENT_BYTES_MAX: usize = 1 << 10;
+
 /// The time that a server may take to acknowledge a log level or a subscription.
 pub const RECONCILE_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -132,6 +132,22 @@ pub const QUOTE_BYTES_MAX: usize = 500;
 /// length. No tool's name is longer than 128.
 pub const SUGGESTION_BYTES_MAX: usize = crate::similar_names::NAME_BYTES_MAX;
 
+/// The largest number of log lines that are kept in memory for `metamcp logs`.
+pub const LOG_RING_LINES: usize = 4096;
+
+/// The largest size of these lines, in bytes.
+pub const LOG_RING_BYTES: usize = 2 << 20;
+
+/// The longest text of such a line, in bytes, and the longest of its other fields.
+pub const LOG_RING_LINE_BYTES_MAX: usize = 8 << 10;
+
+/// The largest number of log lines in one answer.
+pub const LOG_PAGE_LINES_MAX: usize = LOG_RING_LINES;
+
+/// The longest wait of `daemon/logs` for another line. It is below the time after which an unused
+/// connection to the control socket is closed.
+pub const LOG_WAIT_MAX: Duration = Duration::from_secs(60);
+
 /// The largest number of log lines that wait for an unread standard error; more are dropped.
 pub const LOG_LINES_MAX: usize = 8192;
 

@@ -8,6 +8,7 @@ use crate::{
     child::{LaunchError, StdioServerKind},
     config::{defaults, secret::SecretError},
     connection::{RequestFailure, RetryAfter},
+    error_report::chain,
     fault_class::Fault,
     http_client::DialError,
     protocol::payloads::{ServerProfileError, method},
@@ -197,6 +198,31 @@ impl ConnectError {
         match self {
             Self::Handshake { source: RequestFailure::RetryAfter(asked), .. } => Some(*asked),
             _ => None,
+        }
+    }
+
+    /// Returns the cause as a statement about the server: "its process exited with code 1".
+    pub fn cause(&self) -> String {
+        let (server, text) = (self.server(), chain(self));
+        match self {
+            Self::Handshake { source: RequestFailure::Timeout(_), .. } => {}
+            Self::Handshake { source, .. } => return source.cause(),
+            _ => {}
+        }
+        let about = format!("cannot connect to server `{server}`: ");
+        text.strip_prefix(&about).map_or(text.clone(), str::to_owned)
+    }
+
+    fn server(&self) -> &ServerName {
+        match self {
+            Self::Secret { server, .. }
+            | Self::Launch { server, .. }
+            | Self::Header { server, .. }
+            | Self::Connector { server, .. }
+            | Self::Endpoint { server, .. }
+            | Self::Handshake { server, .. }
+            | Self::Refused { server, .. }
+            | Self::Profile { server, .. } => server,
         }
     }
 

@@ -13,6 +13,8 @@ use crate::{
     pool::{
         admission::ConnectionPermit,
         connection_lifecycle::{ConnectionLifecycle, LifecycleState},
+        server_events::ServerEventKind,
+        status::ServerFailure,
     },
     single_flight::FlightWaiter,
 };
@@ -47,7 +49,7 @@ pub(super) struct ConnectionHistory {
     tools: Option<u64>,
     /// Clients got an answer without this unavailable server.
     pub(super) is_omitted: bool,
-    pub(super) last_error: Option<String>,
+    pub(super) failure: Option<ServerFailure>,
     /// The log says that the server needs a login, since its last connection.
     is_login_logged: bool,
     /// The last lines that the last child wrote to standard error, for operators.
@@ -95,7 +97,7 @@ impl Supervisor {
         let ServerContext { name, declared, dialer, .. } = &self.context;
         tracing::debug!(mcp_server = %name, generation, attempt, "connecting to server `{name}`");
         let absent = |error: &ConnectError| {
-            self.state().history.last_error = Some(chain(error));
+            self.state().history.failure = Some(ServerFailure::of_connect(error));
             self.is_absent.send_replace(true);
         };
         let window = {
@@ -152,7 +154,7 @@ impl Supervisor {
         let mut state = self.state();
         if std::mem::take(&mut state.history.is_login_logged) || was_absent {
             // The server was late, or waited for a login, and no connection was lost.
-            state.history.last_error = None;
+            state.history.failure = None;
         }
         let has_failed = state.life.outage().is_some_and(|outage| outage.has_failed);
         let is_closing = state.is_closing;
@@ -173,6 +175,8 @@ impl Supervisor {
             mcp_server = %name, generation, child_pid = connection.pid(),
             protocol_version = version, "server `{name}` connected"
         );
+        let process = connection.pid().map(|pid| format!("pid {pid}")).unwrap_or_default();
+        self.context.events.record(ServerEventKind::Connected, &process);
         let tasks = self.context.dialer.tasks();
         tasks.spawn(Arc::clone(self).record_end(Arc::clone(&connection)));
         let supervisor = Arc::clone(self);
@@ -196,19 +200,21 @@ impl Supervisor {
             let mut state = self.state();
             if !state.is_closing {
                 // The breaker does not count it, so each call comes here until the login.
-                let needs_login = error.is_login_required();
+                let (needs_login, cause) = (error.is_login_required(), error.cause());
                 if needs_login && state.history.is_login_logged {
                     tracing::debug!(mcp_server = %name, "server `{name}` still needs a login");
                 } else {
                     tracing::warn!(
                         mcp_server = %name, error = text, %hint,
-                        "connection failed: {text}. {hint}"
+                        "connection to server `{name}` failed: {cause}. {hint}"
                     );
                 }
                 state.history.is_login_logged |= needs_login;
                 self.transition(&mut state, |life| life.fail(Instant::now()));
             }
-            state.history.last_error = Some(text);
+            let failure = ServerFailure::of_connect(&error);
+            self.context.events.record(ServerEventKind::ConnectFailed, &failure.cause);
+            state.history.failure = Some(failure);
             self.schedule_reconnect(&mut state);
             std::mem::take(&mut state.permits)
         };
@@ -232,6 +238,9 @@ impl Supervisor {
             let mut state = self.state();
             // The exit status of a process is known only now.
             state.history.note_end(&connection);
+            if let Some(reason) = connection.reason().filter(|reason| !reason.is_by_metamcp()) {
+                self.context.events.record(ServerEventKind::Ended, &reason.cause());
+            }
             if !self.is_current(&connection) {
                 return;
             }
@@ -291,8 +300,9 @@ impl ConnectionHistory {
         self.error_lines = connection.error_lines();
         match connection.reason() {
             // metamcp closed it.
-            None | Some(RequestFailure::Closed) => {}
-            Some(reason) => self.last_error = Some(reason.to_string()),
+            None => {}
+            Some(reason) if reason.is_by_metamcp() => {}
+            Some(reason) => self.failure = Some(ServerFailure::of_end(reason)),
         }
     }
 }

@@ -33,6 +33,8 @@ use super::{
     connection_lifecycle::{ConnectionLifecycle, IllegalTransition, LifecycleState},
     desired_state::DesiredState,
     idle_connections::{EvictionCost, IdleConnection, IdleLimit},
+    server_events::{ServerEventKind, ServerEvents},
+    status::ServerFailure,
 };
 use crate::{
     capacity_holder::Holder,
@@ -63,6 +65,8 @@ pub(super) struct ServerContext {
     pub(super) attempts: Arc<AtomicU64>,
     /// The number of lost connections. Idle connections that metamcp closed do not count.
     pub(super) losses: Arc<AtomicU64>,
+    /// The last events of the server.
+    pub(super) events: Arc<ServerEvents>,
     /// The gate that decides whether the server may get requests.
     pub(super) gate: Arc<BreakerGate>,
     /// The admission for the connections of all servers.
@@ -135,7 +139,7 @@ pub(super) struct SupervisorStatus {
     pub(super) state: LifecycleState,
     /// The connection was closed because it was idle.
     pub(super) is_closed_idle: bool,
-    pub(super) last_error: Option<String>,
+    pub(super) failure: Option<ServerFailure>,
     pub(super) is_waiting: bool,
     pub(super) connection: Option<Arc<Connection>>,
 }
@@ -224,7 +228,7 @@ impl Supervisor {
         SupervisorStatus {
             state: state.life.state(),
             is_closed_idle: state.life.closed_idle_lists().is_some(),
-            last_error: state.history.last_error.clone(),
+            failure: state.history.failure.clone(),
             is_waiting: state.attempt.as_ref().is_some_and(|attempt| attempt.waits_for.is_some()),
             connection,
         }
@@ -333,6 +337,7 @@ impl Evictable for Supervisor {
             }
             let lists = Arc::clone(connection.lists());
             self.transition(&mut state, |life| life.close_idle(lists));
+            self.context.events.record(ServerEventKind::ClosedIdle, "");
             std::mem::take(&mut state.permits)
         };
         if is_awaited {

@@ -101,7 +101,7 @@ impl Supervisor {
             }
             match self.context.gate.admit(Holder::SERVICE) {
                 Ok(permit) => break permit,
-                Err(BreakerOpen { retry_in }) => time::sleep(retry_in).await,
+                Err(BreakerOpen { retry_in, .. }) => time::sleep(retry_in).await,
             }
         };
         let outcome = self.lease(Holder::SERVICE, None).await.map(drop);
@@ -109,7 +109,8 @@ impl Supervisor {
             match &outcome {
                 Ok(()) => permit.succeeded(),
                 Err(error @ SlotError::Dial { attempt, .. }) => {
-                    permit.failed(error.fault(), Some(BreakerIncident::Dial(*attempt)), error);
+                    let incident = Some(BreakerIncident::Dial(*attempt));
+                    permit.failed(error.fault(), incident, error, error.cause());
                 }
                 // The outcome is unknown.
                 Err(_) => drop(permit),

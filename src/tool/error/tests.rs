@@ -1,7 +1,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{call::CallError, connection::RequestFailure, server_name::ServerName};
+use crate::{
+    call::CallError, connection::RequestFailure, pool::BreakerOpen, server_name::ServerName,
+};
 
 fn git() -> ServerName {
     ServerName::new("git").expect("a name")
@@ -49,10 +51,14 @@ fn an_error_text_lists_each_wrong_field_on_its_own_line() {
     assert_eq!(error.text(), "the arguments do not fit. Fix them.\n- Field 'a': x\n- Field 'b': y");
 }
 
+fn open() -> BreakerOpen {
+    BreakerOpen { retry_in: Duration::from_secs(9), cause: None }
+}
+
 #[test]
 fn the_error_of_an_unanswered_call_has_its_reason_and_its_retryable_flag() {
     let failed = |source| CallError::Failed(git(), source);
-    let tripped = CallError::Tripped(git(), Duration::from_secs(9));
+    let tripped = CallError::Tripped(git(), open());
     let unknown = CallError::UnknownServer { server: "gti".into(), similar: vec!["git".into()] };
     for (error, code, reason, retryable) in [
         (unknown, "no_backends", "server_not_found", false),
@@ -69,7 +75,7 @@ fn the_error_of_an_unanswered_call_has_its_reason_and_its_retryable_flag() {
         assert_eq!(shown["retryable"], retryable);
         assert!(object.message.ends_with(&error.hint()), "{}", object.message);
     }
-    let tripped = CallError::Tripped(git(), Duration::from_secs(9));
+    let tripped = CallError::Tripped(git(), open());
     for name in ["retryAfterMs", "retry_after_ms"] {
         assert_eq!(ErrorObject::from(&tripped).details[name], 9000);
     }
