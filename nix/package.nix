@@ -53,8 +53,8 @@ rustPlatform.buildRustPackage {
   ''
   # The program writes these files, so it must be able to run on the build platform.
   + lib.optionalString (stdenv.buildPlatform.canExecute stdenv.hostPlatform) ''
-    $out/bin/metamcp man man1
-    installManPage man1/*.1
+    $out/bin/metamcp man --directory man
+    installManPage man/*
     for shell in bash fish zsh; do
       $out/bin/metamcp completions $shell >metamcp.$shell
     done

@@ -156,6 +156,7 @@
 //! | [`demo`] | three demonstration servers, built on rmcp |
 //! | [`daemon`] | the service from its start to its end |
 //! | [`doctor`] | diagnosis of a host, with remedies |
+//! | [`manual`] | the manual pages, and the parts of `docs/` that follow from code |
 //! | [`cli`] | the command line |
 //!
 //! # Invariants
@@ -222,6 +223,7 @@ pub mod http_body;
 pub mod http_client;
 pub mod import;
 pub mod ingress;
+pub mod manual;
 pub mod memory_budget;
 pub mod meta;
 pub mod name_sources;

@@ -1,13 +1,13 @@
 //! `metamcp schema`, `completions` and `man`: the texts that metamcp generates about itself.
 
-use std::{fs, path::PathBuf};
+use std::{fs, io, path::PathBuf};
 
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
-use clap_mangen::{Man, generate_to};
+use clap_mangen::Man;
 
 use super::{Cli, FAILED, Failed, output};
-use crate::config;
+use crate::{config, manual};
 
 /// Print the JSON Schema of the configuration file
 ///
@@ -61,23 +61,75 @@ const BASH_NAMES: &str = include_str!("completions/names.bash");
 const ZSH_NAMES: &str = include_str!("completions/names.zsh");
 const FISH_NAMES: &str = include_str!("completions/names.fish");
 
-/// Print the manual page, or write one for each command
+/// Print a manual page, or write all of them
 #[derive(Debug, clap::Args)]
 pub(super) struct ManArgs {
-    /// Write `metamcp.1` and one page for each command into this directory
+    /// The page: `metamcp`, `metamcp-COMMAND`, `metamcp.toml` or `metamcp-errors`
+    #[arg(default_value = "metamcp", conflicts_with = "directory")]
+    page: String,
+    /// Write all pages into this directory, each as `NAME.SECTION`
+    #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 }
 
 pub(super) fn manual(args: &ManArgs) -> Result<(), Failed> {
-    let written = match &args.directory {
-        None => {
-            let mut page = Vec::new();
-            let man = Man::new(Cli::command());
-            man.render(&mut page).map(|()| output::bytes(&page))
-        }
-        Some(directory) => {
-            fs::create_dir_all(directory).and_then(|()| generate_to(Cli::command(), directory))
-        }
+    let pages = manual_pages()
+        .map_err(|error| Failed::new(FAILED, format!("cannot make the manual pages: {error}")))?;
+    let Some(directory) = &args.directory else {
+        let found = pages.into_iter().find(|(name, _)| is_page(name, &args.page));
+        return match found {
+            Some((_, page)) => {
+                output::bytes(&page);
+                Ok(())
+            }
+            None => Err(Failed::usage(
+                format!("there is no manual page `{}`", args.page),
+                "The pages are `metamcp`, `metamcp-COMMAND`, `metamcp.toml` and \
+                 `metamcp-errors`. To write all of them, use `--directory DIR`.",
+            )),
+        };
     };
-    written.map_err(|error| Failed::new(FAILED, format!("cannot write the manual pages: {error}")))
+    let written = fs::create_dir_all(directory).and_then(|()| {
+        pages.iter().try_for_each(|(name, page)| fs::write(directory.join(name), page))
+    });
+    written.map_err(|error| {
+        let place = directory.display();
+        Failed::new(FAILED, format!("cannot write the manual pages to `{place}`: {error}"))
+    })
+}
+
+/// Returns whether the file `name` is the page that the user asked for, with its section or
+/// without.
+fn is_page(name: &str, asked: &str) -> bool {
+    name == asked || name.rsplit_once('.').is_some_and(|(page, _)| page == asked)
+}
+
+/// Returns all manual pages, by file name.
+fn manual_pages() -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut command = command();
+    command.build();
+    let mut pages = vec![("metamcp.1".to_owned(), rendered(command.clone(), "metamcp")?)];
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let name = format!("metamcp-{}", command.get_name());
+        let page = rendered(command.clone().display_name(&name), &name)?;
+        pages.push((format!("{name}.1"), page));
+    }
+    let configuration = manual::configuration_page(&config::schema::schema());
+    pages.push(("metamcp.toml.5".to_owned(), configuration.into_bytes()));
+    pages.push(("metamcp-errors.7".to_owned(), manual::errors_page().into_bytes()));
+    Ok(pages)
+}
+
+/// Returns the manual page of a command.
+fn rendered(command: Command, name: &str) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    Man::new(command).title(name).date(manual::PAGE_DATE).render(&mut page)?;
+    // mandoc warns of a line break beside an empty line.
+    let page = String::from_utf8_lossy(&page);
+    Ok(page.replace("\n.br\n\n.br\n", "\n.sp\n").into_bytes())
+}
+
+/// Returns the declaration of the command line.
+pub fn command() -> Command {
+    Cli::command().disable_help_subcommand(true)
 }

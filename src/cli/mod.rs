@@ -8,6 +8,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
+pub use self::generate::command;
 use crate::{name_sources, sandbox};
 
 mod add;

@@ -422,7 +422,7 @@ fn completions_and_manual_pages_are_generated() {
     assert_eq!(daemon::run(&["completions", "cmd"]).0, 64);
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("man1").display().to_string();
-    assert_eq!(daemon::run(&["man", &path]).0, 0);
+    assert_eq!(daemon::run(&["man", "--directory", &path]).0, 0);
     let page = |name: &str| std::fs::read_to_string(format!("{path}/{name}")).expect(name);
     assert!(page("metamcp.1").contains("metamcp\\-status(1)"));
     assert!(page("metamcp-call.1").contains("\\-\\-dry\\-run"));

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs};
 
 /// The series of IDs, each with its highest number so far. A series only grows.
-const SERIES: [(&str, usize); 12] = [
+const SERIES: [(&str, usize); 13] = [
     ("CLIENT", 3),
     ("META", 61),
     ("CB", 24),
@@ -14,6 +14,7 @@ const SERIES: [(&str, usize); 12] = [
     ("C", 32),
     ("SAFE", 22),
     ("ADD", 1),
+    ("DOCS", 1),
     ("PACK", 5),
     ("OBS", 7),
 ];

@@ -209,7 +209,7 @@ async fn session_ids_in_upstream_errors_never_leak() {
     let reply = daemon.client("/servers/up").tool("echo", json!({ "value": 1 })).await;
 
     assert_eq!(reply.answer()["error"]["data"]["code"], "SESSION_LOST", "{reply:?}");
-    daemon.wait_log("request sent again");
+    daemon.wait_log("request sent to server `up` again");
     assert!(!reply.body.contains("s3cret-session") && !daemon.log().contains("s3cret-session"));
 }
 

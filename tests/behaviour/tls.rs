@@ -4,7 +4,7 @@ use std::fs;
 
 use hyper::Method;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -12,6 +12,7 @@ use tokio::{
 use tokio_rustls::rustls::ProtocolVersion;
 
 use crate::{
+    command_line,
     harness::{
         DEADLINE,
         client::{MCP_HEADERS, request, running},
@@ -118,10 +119,12 @@ async fn a_shutdown_does_not_wait_for_a_tls_handshake() {
     let mut daemon = Daemon::with(config).ready();
     let mut stream = TcpStream::connect(daemon.address()).await.expect("a connection");
     stream.write_all(&HELLO_OF_1_1[..20]).await.expect("written");
-    // If the client connects before the service is ready, only the log reports it.
-    let is_seen = |text: &str| text.contains("1 clients");
-    let notices = || daemon.notices().iter().any(|notice| is_seen(notice));
-    until(async || notices() || is_seen(&daemon.log())).await;
+    let is_connected = || {
+        let (_, shown, _) = command_line::status(&daemon, &["--json"]);
+        let shown: Value = serde_json::from_str(&shown).expect("JSON");
+        shown["clients"] == 1
+    };
+    until(async || is_connected()).await;
 
     assert!(daemon.stop().success());
 }
