@@ -37,6 +37,8 @@ pub(super) struct ConfigEdit<'a> {
     pub(super) service: Option<(u32, u32)>,
     /// Another service runs, which does not read this file.
     is_beside_service: bool,
+    /// The service serves the demonstration servers, and is told to read this file instead.
+    replaces_demonstration: bool,
 }
 
 impl<'a> ConfigEdit<'a> {
@@ -44,24 +46,27 @@ impl<'a> ConfigEdit<'a> {
     ///
     /// # Errors
     ///
-    /// [`Failed`] if the service has no file, or the file cannot be read.
+    /// [`Failed`] if the service of another user has no file, or the file cannot be read.
     pub(super) fn find(target: &'a ServiceTarget, named: Option<&Path>) -> Result<Self, Failed> {
         let status = running(target)?;
         let read = status.as_ref().and_then(|status| status["configFile"].as_str());
+        let replaces_demonstration =
+            named.is_none() && status.as_ref().is_some_and(|status| status["configFile"].is_null());
         let file = match (named, read) {
             (Some(named), _) => std::path::absolute(named).map_err(|error| {
                 Failed::new(FAILED, format!("cannot resolve the path of the file: {error}"))
             })?,
             (None, Some(read)) => PathBuf::from(read),
             (None, None) => {
-                if status.as_ref().is_some_and(|status| status["configFile"].is_null()) {
+                if replaces_demonstration && !may_choose_file(status.as_ref()) {
                     return Err(demonstration());
                 }
                 let usual = config::usual_file().or_else(config::own_file);
                 usual.ok_or_else(super::configuration::no_file)?
             }
         };
-        let is_read = read.is_some_and(|read| is_same(Path::new(read), &file));
+        let is_read =
+            replaces_demonstration || read.is_some_and(|read| is_same(Path::new(read), &file));
         let id = |member: &str| status.as_ref()?[member].as_u64().and_then(|id| id.try_into().ok());
         let service = id("uid").zip(id("gid")).filter(|_| is_read);
         let text =
@@ -79,7 +84,7 @@ impl<'a> ConfigEdit<'a> {
                 }
             };
         let is_beside_service = status.is_some() && !is_read;
-        Ok(Self { target, file, text, service, is_beside_service })
+        Ok(Self { target, file, text, service, is_beside_service, replaces_demonstration })
     }
 
     /// Returns whether Nix generates the file.
@@ -135,7 +140,9 @@ impl<'a> ConfigEdit<'a> {
         if self.service.is_none() {
             return Ok(());
         }
-        let Err(refused) = self.target.call_service("config/reload", &json!({})) else {
+        let path = self.replaces_demonstration.then_some(&self.file);
+        let params = json!({ "configPath": path });
+        let Err(refused) = self.target.call_service("config/reload", &params) else {
             return Ok(());
         };
         let restored = match &self.text {
@@ -147,7 +154,7 @@ impl<'a> ConfigEdit<'a> {
                 refused.detail(format!("cannot restore `{}`: {error}", self.file.display()))
             );
         }
-        if self.text.is_some() {
+        if self.text.is_some() && !self.replaces_demonstration {
             // The service forgets the refusal.
             let _refused_again = self.target.call_service("config/reload", &json!({}));
         }
@@ -193,6 +200,11 @@ impl<'a> ConfigEdit<'a> {
             return self.report_without_service(server, &done, is_json);
         }
         let connected = self.connect(server);
+        if self.replaces_demonstration && !is_json {
+            output::eprint(
+                "The service reads this file from now on, and no longer serves the demonstration servers.\n",
+            );
+        }
         if is_json {
             let error = connected.as_ref().err().map(|failed| failed.text.clone());
             let mut answer = self.to_json(server);
@@ -275,7 +287,7 @@ pub(super) fn failed_edit(file: &Path, error: &FileEditError) -> Failed {
 }
 
 /// Returns the status of the running service, if one answers.
-fn running(target: &ServiceTarget) -> Result<Option<Value>, Failed> {
+pub(super) fn running(target: &ServiceTarget) -> Result<Option<Value>, Failed> {
     match target.call_service("daemon/status", &json!({})) {
         Ok(status) => service_target::value(&status).map(Some),
         Err(failed) if failed.code == UNAVAILABLE => {
@@ -296,11 +308,16 @@ fn is_same(one: &Path, other: &Path) -> bool {
     real(one) == real(other)
 }
 
+/// Returns whether this user may tell the service which file to read.
+fn may_choose_file(status: Option<&Value>) -> bool {
+    let user = rustix::process::geteuid();
+    user.is_root() || status.is_some_and(|status| status["uid"] == user.as_raw())
+}
+
 fn demonstration() -> Failed {
     let text = "the running service has no configuration file: it serves the demonstration servers";
-    Failed::new(FAILED, text).hint(
-        "Stop it with `metamcp stop`, run this command again, and then start `metamcp serve`.",
-    )
+    Failed::new(FAILED, text)
+        .hint("Only its own user and root can give it one: run this command as one of them.")
 }
 
 /// Returns the failure for a file that this user cannot write.

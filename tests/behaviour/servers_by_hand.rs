@@ -222,14 +222,36 @@ fn without_a_service_the_users_own_file_is_made_and_the_start_is_named() {
 }
 
 #[test]
-fn a_service_with_the_demonstration_has_no_file_to_change() {
+fn the_first_server_replaces_the_demonstration_servers_of_a_running_service() {
+    let (home, fakes) = (tempfile::tempdir().expect("a directory"), Fakes::new());
+    let home_path = home.path().display().to_string();
+    let environment =
+        [("HOME", home_path.as_str()), ("XDG_CONFIG_HOME", ""), ("METAMCP_CONFIG", "")];
     let daemon = Daemon::with("").without_file().ready();
     let socket = daemon.control().display().to_string();
-    let add = ["add", "web", "https://h/mcp", "--socket", &socket];
-    let (code, _, stderr) = daemon::run(&add);
-    assert_eq!(code, 1);
-    assert!(stderr.contains("it serves the demonstration servers"), "{stderr}");
-    assert!(stderr.contains("metamcp stop"), "{stderr}");
+    let run = |words: &[&str]| {
+        daemon::run_in(Path::new("/"), &environment, &[words, &["--socket", &socket]].concat())
+    };
+
+    let (code, _, stderr) = run(&["add", "web", "https://h/mcp", "--header", "no-colon"]);
+    assert_eq!(code, 64, "{stderr}");
+    assert!(run(&["servers"]).1.contains("clock"), "the demonstration is still served");
+
+    let (program, log) = (fake::program(), fakes.path("mine.log"));
+    let (program, log) = (program.display().to_string(), log.display().to_string());
+    let add = ["add", "mine", "--socket", &socket, "--", &program, "stdio", "--log", &log];
+    let (code, stdout, stderr) = daemon::run_in(Path::new("/"), &environment, &add);
+    assert_eq!(code, 0, "{stderr}");
+    let file = home.path().join(".config/metamcp/metamcp.toml");
+    assert!(stdout.starts_with(&format!("server `mine` is added to `{}`", file.display())));
+    assert!(stderr.contains("no longer serves the demonstration servers"), "{stderr}");
+    let servers = run(&["servers"]).1;
+    assert!(servers.contains("mine") && !servers.contains("clock"), "{servers}");
+
+    // The service reads the file from now on.
+    let (code, stdout, stderr) = run(&["remove", "mine"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(!run(&["servers"]).1.contains("mine"));
 }
 
 #[test]
