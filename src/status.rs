@@ -1,6 +1,7 @@
 //! The status of the service for systemd, probes and operators.
 
 use std::{
+    net::SocketAddr,
     path::{self, Path, PathBuf},
     sync::{
         Arc,
@@ -46,6 +47,8 @@ pub struct StatusBoard {
     liveness: Arc<Liveness>,
     /// The configuration file, as an absolute path.
     config_file: ArcSwapOption<PathBuf>,
+    /// The TCP addresses that the service listens at.
+    addresses: Vec<SocketAddr>,
     /// The permit to measure: one measurement at a time, since it reads all of `/proc`.
     memory_meter: Arc<Semaphore>,
 }
@@ -131,6 +134,7 @@ impl StatusBoard {
         sessions: Arc<SessionRegistry>,
         catalog: Arc<Catalog>,
         liveness: Arc<Liveness>,
+        addresses: Vec<SocketAddr>,
     ) -> Arc<Self> {
         Arc::new(Self {
             started: Instant::now(),
@@ -143,6 +147,7 @@ impl StatusBoard {
             catalog,
             liveness,
             config_file: ArcSwapOption::empty(),
+            addresses,
             memory_meter: Arc::new(Semaphore::new(1)),
         })
     }
@@ -156,6 +161,11 @@ impl StatusBoard {
     /// Returns the configuration file in use, as an absolute path.
     pub fn config_file(&self) -> Option<Arc<PathBuf>> {
         self.config_file.load_full()
+    }
+
+    /// Returns the TCP addresses that the service listens at.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// Records whether clients are served.

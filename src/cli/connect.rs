@@ -10,14 +10,15 @@ use std::{
 use super::{
     FAILED, Failed,
     client_file::OpenedFile,
-    configuration, output,
+    config_edit, configuration, output,
     overrides::ConfigOverrides,
     serve::client_address,
+    service_target::ServiceTarget,
     terminal,
     text_table::{CellColour, TableCell, TextTable},
 };
 use crate::{
-    config::Config,
+    config::{Config, defaults},
     connect::{
         self, ClientFileError, ClientLink, ConnectRequest, DiffLine, FileChange, TOKEN_VARIABLE,
     },
@@ -32,7 +33,7 @@ use crate::{
 /// backup beside the file. Everything else in the file stays, comments included. `disconnect`
 /// undoes it. Without a client, lists the clients and whether they are connected.
 ///
-/// The entry leads to the address of the configuration. If a token is required, the entry refers to
+/// The entry leads to the address of the running service, else of the configuration. If a token is required, the entry refers to
 /// the variable METAMCP_TOKEN of the client. A client that cannot do that, or that only starts
 /// programs, starts `metamcp stdio`.
 #[derive(Debug, clap::Args)]
@@ -55,8 +56,8 @@ pub(super) struct Args {
     /// Switch off the entries of servers that metamcp serves under the same name
     #[arg(long, requires = "client")]
     disable_served: bool,
-    /// The configuration file of metamcp; default: METAMCP_CONFIG, then this user's, then this
-    /// host's
+    /// The configuration file of metamcp; default: that of the running service, METAMCP_CONFIG, then
+    /// this user's, then this host's
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -90,14 +91,15 @@ pub(super) struct ChangeArgs {
     /// Write without asking
     #[arg(long, short)]
     yes: bool,
+    #[command(flatten)]
+    pub(super) target: ServiceTarget,
     /// Show the difference and write nothing
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let config = load(args.config.clone())?;
-    let address = client_address(config.listen.http);
+    let (config, address) = load(args.config.as_deref(), &args.change.target)?;
     let Some(client) = args.client else { return list(&args.change, address) };
     let mut file = OpenedFile::open(client, &args.change)?;
     let (link, notes) = link(args, client, &config, address)?;
@@ -131,8 +133,8 @@ pub(super) fn disconnect(args: &DisconnectArgs) -> Result<(), Failed> {
     let client = args.client;
     let mut file = OpenedFile::open(client, &args.change)?;
     // The entries are also found in the record, so a broken configuration does not matter.
-    let address = load(args.config.clone())
-        .map_or(crate::config::defaults::HTTP_ADDRESS, |config| client_address(config.listen.http));
+    let address = load(args.config.as_deref(), &args.change.target)
+        .map_or(defaults::HTTP_ADDRESS, |(_, address)| address);
     let not_connected =
         || format!("{} is not connected: {}\n", client.title(), file.path.display());
     let Some(text) = file.text.clone() else {
@@ -190,10 +192,21 @@ impl ChangeArgs {
     }
 }
 
-/// Returns the configuration of metamcp.
-fn load(file: Option<PathBuf>) -> Result<Config, Failed> {
+/// Returns the configuration of metamcp, and the address for its clients: those of the running
+/// service, unless `named` is another file.
+fn load(named: Option<&Path>, target: &ServiceTarget) -> Result<(Config, SocketAddr), Failed> {
+    // A service that does not answer this user is no obstacle.
+    let status = match named {
+        Some(_) => None,
+        None => config_edit::running(target).ok().flatten(),
+    };
+    let read = status.as_ref().and_then(|status| status["configFile"].as_str());
+    let file = named.map(Path::to_owned).or_else(|| Some(PathBuf::from(read?)));
     let sources = configuration::sources(file, &ConfigOverrides::default())?;
-    Ok(configuration::load(&sources)?.config)
+    let config = configuration::load(&sources)?.config;
+    let served = status.as_ref().and_then(|status| status["addresses"][0].as_str()?.parse().ok());
+    let address = served.unwrap_or(config.listen.http);
+    Ok((config, client_address(address)))
 }
 
 /// Returns the way to metamcp for a client, and notes about it.

@@ -58,6 +58,10 @@ pub(super) fn client(word: &str) -> Result<KnownClient, String> {
     KnownClient::of_word(word).ok_or_else(|| {
         let words = || KnownClient::ALL.into_iter().map(KnownClient::word);
         let all = format!("use one of {}", words().collect::<Vec<&str>>().join(", "));
+        let longer: Vec<&str> = words().filter(|name| name.starts_with(word)).collect();
+        if !longer.is_empty() && !word.is_empty() {
+            return format!("use {}", longer.join(" or "));
+        }
         let similar = similar_names::nearest(word, words().map(str::to_owned));
         similar_names::did_you_mean(&similar, &all)
     })

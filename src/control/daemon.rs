@@ -36,6 +36,7 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
         "uid": rustix::process::geteuid().as_raw(),
         "gid": rustix::process::getegid().as_raw(),
         "configFile": board.config_file().as_deref(),
+        "addresses": board.addresses(),
         "uptime": found.uptime_ms,
         "serverCount": servers.len(),
         "servers": servers,

@@ -282,7 +282,7 @@ fn without_outcome(task: &TaskRecord) -> RpcError {
                     "Its server waits for input that operators cannot give: cancel it with `tasks/cancel`, and call the tool from a client that can answer."
                 }
                 TaskStatus::Unreachable => {
-                    "Its server is not connected: metamcp asks it again once it is. See `servers/list`."
+                    "Its server is not connected: metamcp asks it again once it is. Run `metamcp servers`."
                 }
                 _ => "Ask again later, or with `wait`: true.",
             };

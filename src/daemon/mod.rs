@@ -155,7 +155,9 @@ impl Daemon {
         catalog.configure(&config);
         let liveness = Liveness::new();
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
-        let board = StatusBoard::new(slots, clients, Arc::clone(&catalog), Arc::clone(&liveness));
+        let addresses = listeners.addresses().to_vec();
+        let (lists, signs) = (Arc::clone(&catalog), Arc::clone(&liveness));
+        let board = StatusBoard::new(slots, clients, lists, signs, addresses);
         board.follow_config(source.file.as_deref());
         let (slots, clients) = (Arc::clone(&pool), Arc::clone(&sessions));
         let provisioner = Arc::new(Provisioner::new(slots, clients, Arc::clone(&catalog), &config));

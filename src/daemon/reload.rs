@@ -12,6 +12,7 @@ use crate::{
     control::{NamedFile, ReloadError},
     error_report::chain,
     reconfigure::{ConfigChange, Reconfigure, ServerDiff},
+    server_name::ServerName,
     systemd::notify,
     tls::TlsIdentity,
 };
@@ -207,7 +208,15 @@ struct ReloadRecord;
 impl Reconfigure for ReloadRecord {
     fn reconfigure(&self, change: &ConfigChange) {
         let ServerDiff { added, removed, changed } = &change.diff;
-        tracing::info!(?added, ?removed, ?changed, "configuration reloaded");
+        let part = |verb: &str, names: &[ServerName]| {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            (!names.is_empty()).then(|| format!("{verb} {}", names.join(", ")))
+        };
+        let parts = [part("added", added), part("removed", removed), part("changed", changed)];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let servers =
+            if parts.is_empty() { "no server changed".to_owned() } else { parts.join("; ") };
+        tracing::info!(?added, ?removed, ?changed, "configuration reloaded: {servers}");
     }
 }
 

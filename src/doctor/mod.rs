@@ -243,7 +243,7 @@ async fn examine_host(
 ) {
     let found = &mut collector.report.findings;
     if let Some(config) = host.config {
-        sockets::http(&config.listen, host.presence, found).await;
+        sockets::http(&config.listen, service, host.presence, found).await;
         file_permissions::directories(config, host.socket, unit.unit.is_none(), found);
         if let Some(file) = host.file {
             file_permissions::secrets_in(file, config, found);

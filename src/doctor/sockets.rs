@@ -40,6 +40,8 @@ pub(super) struct ServiceReport {
     pub(super) logins: BTreeMap<ServerName, ServiceLogin>,
     /// The state of each server.
     pub(super) states: BTreeMap<ServerName, ServiceState>,
+    /// The TCP addresses that it listens at; none from an older version.
+    pub(super) addresses: Vec<SocketAddr>,
     /// The environment of the service; `None` from an older version.
     pub(super) environment: Option<ServiceEnvironment>,
     /// The time that the service took to report them.
@@ -153,6 +155,8 @@ async fn ask(path: &Path) -> Result<ServiceReport, String> {
     let took = begin.elapsed();
     let mut report = ServiceReport { version, isolation, took, ..ServiceReport::default() };
     report.environment = environment(path).await;
+    let addresses = status["addresses"].as_array().into_iter().flatten();
+    report.addresses = addresses.filter_map(|address| address.as_str()?.parse().ok()).collect();
     for entry in status["servers"].as_array().into_iter().flatten() {
         let name = entry["name"].as_str().and_then(|name| ServerName::new(name).ok());
         let text = |member: &str| entry[member].as_str().map(str::to_owned);
@@ -193,13 +197,20 @@ fn version(report: &ServiceReport) -> Finding {
     }
 }
 
-/// Examines the address for clients; `presence` is the result for the control socket.
+/// Examines the address for clients: that of the running service, else the configured one.
+/// `presence` is the result for the control socket.
 pub(super) async fn http(
     listen: &ListenConfig,
+    service: Option<&ServiceReport>,
     presence: ServicePresence,
     found: &mut Vec<Finding>,
 ) {
-    let address = listen.http;
+    let served = service.map_or(&[][..], |service| &service.addresses);
+    let is_elsewhere = !served.is_empty() && !served.contains(&listen.http);
+    if is_elsewhere && listen.http.port() != 0 {
+        found.push(elsewhere(served[0], listen.http));
+    }
+    let address = if is_elsewhere { served[0] } else { listen.http };
     // The system chooses the port, which is unknown here.
     if address.port() == 0 {
         return;
@@ -234,6 +245,14 @@ pub(super) async fn http(
         }
     };
     found.push(finding);
+}
+
+/// Returns the finding about a service that listens at another address than the configured one.
+fn elsewhere(served: SocketAddr, configured: SocketAddr) -> Finding {
+    let what = format!("the service listens at {served}, and the configuration says {configured}");
+    Finding::warning(Sockets, what)
+        .because("`ListenStream=` of metamcp.socket, a variable or a flag decides.")
+        .fix("Make them agree: `systemctl cat metamcp.socket` shows the unit. `metamcp connect` uses the address of the service.")
 }
 
 /// Returns the finding about an address that does not answer.

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::harness::daemon::PROGRAM;
+use crate::harness::daemon::{Daemon, PROGRAM};
 
 /// A home directory in which metamcp changes the files of clients.
 struct ClientHome {
@@ -162,4 +162,30 @@ fn a_file_that_does_not_parse_is_left_alone_with_an_entry_to_paste() {
     insta::assert_snapshot!(stderr);
     assert_eq!(home.read(".gemini/settings.json"), "{ \"token\": CANARY");
     assert!(!Path::new(&home.path(".gemini/settings.json.before-metamcp")).exists());
+}
+
+#[test]
+fn the_entry_leads_to_the_address_of_the_running_service() {
+    let home = ClientHome::new("[listen]\nhttp = \"127.0.0.1:12999\"\n");
+    let daemon = Daemon::with("").ready();
+    let socket = daemon.control().display().to_string();
+    let url = format!("\"url\": \"http://{}/\"", daemon.address());
+
+    let (code, stdout, stderr) = home.run(&["connect", "cursor", "--dry-run", "--socket", &socket]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains(&url), "{stdout}");
+
+    // A named file is about another service.
+    let file = home.path(".config/metamcp/metamcp.toml").display().to_string();
+    let named =
+        home.run(&["connect", "cursor", "--dry-run", "--socket", &socket, "--config", &file]);
+    assert!(named.1.contains("http://127.0.0.1:12999/"), "{named:?}");
+}
+
+#[test]
+fn an_abbreviated_client_is_answered_with_the_clients_it_may_mean() {
+    let home = ClientHome::new("");
+    let (code, _, stderr) = home.run(&["connect", "claude"]);
+    assert_eq!(code, 64);
+    assert!(stderr.contains("use claude-code or claude-desktop"), "{stderr}");
 }

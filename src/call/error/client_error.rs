@@ -251,7 +251,7 @@ impl CallError {
                 error.name = "SERVER_NOT_CONNECTED";
             }
             Self::UnknownServer { similar, .. } if similar.is_empty() => {
-                error.suggestion = Some("See `servers/list`.".to_owned());
+                error.suggestion = Some("`metamcp servers` lists the servers.".to_owned());
             }
             _ => {}
         }

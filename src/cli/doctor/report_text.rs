@@ -32,7 +32,7 @@ fn finding_text(finding: &Finding, nix: bool, is_coloured: bool) -> String {
     };
     let mut text = format!("{level} {subject}{}\n", terminal::escape(&finding.what));
     let mut more = |title: &str, detail: &str| {
-        let detail = output::text(detail).replace('\n', "\n         ");
+        let detail = output::text(detail).replace('\n', "\n        ");
         text.push_str(&format!("        {title}{detail}\n"));
     };
     if let Some(why) = &finding.why {

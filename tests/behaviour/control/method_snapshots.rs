@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use crate::harness::{daemon::Daemon, fake::Fakes, operator::Operator};
 
 /// The members whose value varies, each with its replacement.
-const VARYING: [(&str, &str); 19] = [
+const VARYING: [(&str, &str); 20] = [
     // Concurrent list requests cause one or several attempts to connect a missing server.
     ("failures", "[number]"),
     ("pid", "[process]"),
     ("uid", "[user]"),
     ("gid", "[group]"),
     ("configFile", "[path]"),
+    ("addresses", "[addresses]"),
     ("uptime", "[milliseconds]"),
     ("lastHealthCheck", "[time]"),
     ("errorTime", "[time]"),
