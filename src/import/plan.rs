@@ -225,7 +225,8 @@ fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
     groups
 }
 
-/// Sets the project as working directory of a program with relative paths.
+/// Sets the project as working directory of a program with relative paths, and makes a relative
+/// working directory absolute.
 fn set_directory(foreign: &mut ForeignServer) {
     let Ok(ForeignTransport::Program { command, args, cwd, .. }) = &mut foreign.transport else {
         return;
@@ -235,8 +236,15 @@ fn set_directory(foreign: &mut ForeignServer) {
         let starts = |text: &str| text.starts_with("./") || text.starts_with("../") || text == ".";
         text.as_plain().is_some_and(starts)
     };
-    if cwd.is_none() && (is_relative(command) || args.iter().any(is_relative)) {
-        *cwd = Some(ForeignText::plain(project));
+    match cwd.as_ref().map(ForeignText::as_plain) {
+        None if is_relative(command) || args.iter().any(is_relative) => {
+            *cwd = Some(ForeignText::plain(project));
+        }
+        Some(Some(path)) if !path.starts_with('/') => {
+            let path = format!("{project}/{}", path.trim_start_matches("./"));
+            *cwd = Some(ForeignText::plain(&path));
+        }
+        _ => {}
     }
     if is_relative(command)
         && let Some(path) = command.as_plain()

@@ -125,6 +125,12 @@ impl Converter<'_> {
                 Some(path) if looks_secret(path) => {
                     self.refuse("its `cwd` looks like a secret".to_owned());
                 }
+                Some(path) if !path.starts_with('/') => {
+                    self.refuse(format!(
+                        "its `cwd` is relative: `{}`: write an absolute path instead",
+                        path.escape_debug()
+                    ));
+                }
                 Some(path) => self.set("cwd", ServerSetting::Text(path.to_owned())),
                 None => self.refuse("its `cwd` contains variables".to_owned()),
             }
