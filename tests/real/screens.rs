@@ -98,6 +98,7 @@ impl Terminal {
                 (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),
                 (r"(?m) +\d+ +\d{2,}$", "  COUNT  PID"),
                 (r"\bpid \d+", "pid PID"),
+                (r"\bchild_pid=\d+", "child_pid=PID"),
                 (r"\bup \d+ s", "up TIME"),
                 // The width of a column depends on its content.
                 (r"\bLAST SEEN +", "LAST SEEN  "),
@@ -173,7 +174,7 @@ fn each_command_shows_the_recorded_screen_in_a_terminal() {
         "metamcp typegen --server time | tail -n 12",
         "metamcp doctor --config SERVICE/metamcp.toml --server filesystem | grep filesystem",
         r#"printf '{"jsonrpc":"2.0","id":1,"method":"ping"}\n' | metamcp stdio"#,
-        "metamcp logs",
+        "metamcp logs --server time",
         "metamcp reload",
         "metamcp stop",
         "metamcp status",
