@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         return Ok(());
     }
     let mut files = CredentialFiles::beside(&edit.file, edit.service);
-    write_credentials(&server, &mut files)?;
+    write_credentials(&server, args, &mut files)?;
     edit.apply(&text).inspect_err(|_| files.undo())?;
     if let Some(state) = server.shared_state() {
         output::eprint(&format!(
@@ -138,10 +138,18 @@ fn pairs(option: &str, words: &[String]) -> Result<BTreeMap<String, String>, Fai
     Ok(pairs)
 }
 
-/// Asks for the credentials that do not exist yet, and writes them.
-fn write_credentials(server: &NewServer, files: &mut CredentialFiles) -> Result<(), Failed> {
+/// Asks for the credentials that do not exist yet, in the order of the options, and writes them.
+fn write_credentials(
+    server: &NewServer,
+    args: &Args,
+    files: &mut CredentialFiles,
+) -> Result<(), Failed> {
     let mut missing = server.credentials();
     missing.retain(|credential| !files.has(&credential.name));
+    let words: Vec<&String> = args.env.iter().chain(&args.header).collect();
+    missing.sort_by_key(|credential| {
+        words.iter().position(|word| word.split_once('=').is_some_and(|it| it.0 == credential.key))
+    });
     let mut input = SecretInput::open(missing.len())?;
     let mut values = Vec::new();
     for credential in &missing {

@@ -31,8 +31,8 @@ use command_words::ArgumentSource;
 /// `--no-flag` for switches, a repeated key for a list, `--outer.inner` for a member. `metamcp call
 /// TOOL --help` shows them.
 ///
-/// The options below go before or after the tool. An option that is also an argument of the tool
-/// goes before it. `--socket` always belongs to metamcp.
+/// The options below go before or after the tool; `--color` and `--quiet` go before it, as does an
+/// option that is also an argument of the tool. `--socket` always belongs to metamcp.
 ///
 /// Text content is printed unchanged. Exits with 1 when the tool reports an error (its result is
 /// still printed), when its arguments are invalid or it cannot be reached; with 64 when the command

@@ -3,7 +3,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::MetadataExt as _,
+    os::unix::{fs::MetadataExt as _, net::UnixStream},
     path::{Path, PathBuf},
 };
 
@@ -133,9 +133,11 @@ impl<'a> ConfigEdit<'a> {
     pub(super) fn apply(&self, text: &str) -> Result<(), Failed> {
         let failed =
             |error| Failed::new(FAILED, format!("cannot write `{}`: {error}", self.file.display()));
-        if let Some(directory) = self.file.parent() {
-            fs::create_dir_all(directory).map_err(failed)?;
-        }
+        let directory = self.file.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(directory).map_err(failed)?;
+        // Held until the service has read the file, so that a restored text is no other edit's.
+        let _lock = lock(directory).map_err(failed)?;
+        self.check_unchanged()?;
         files::publish(&self.file, text.as_bytes()).map_err(failed)?;
         if self.service.is_none() {
             return Ok(());
@@ -159,6 +161,16 @@ impl<'a> ConfigEdit<'a> {
             let _refused_again = self.target.call_service("config/reload", &json!({}));
         }
         Err(refused.detail(format!("`{}` is as before", self.file.display())))
+    }
+
+    /// Checks that no other command has changed the file since this edit has read it.
+    fn check_unchanged(&self) -> Result<(), Failed> {
+        let now = files::bounded(&self.file, defaults::CONFIG_BYTES_MAX).ok();
+        if now.as_deref() == self.text.as_deref().map(str::as_bytes) {
+            return Ok(());
+        }
+        let text = format!("another program has changed `{}` meanwhile", self.file.display());
+        Err(Failed::new(FAILED, text).hint("Nothing is changed: run the command again."))
     }
 
     /// Returns the number of tools of a server that the service has just learned of; `None` if the
@@ -276,8 +288,10 @@ impl<'a> ConfigEdit<'a> {
 pub(super) fn failed_edit(file: &Path, error: &FileEditError) -> Failed {
     let text = format!("{error} in `{}`", file.display());
     match error {
-        FileEditError::Syntax(_) => Failed::new(CONFIG, chain(error))
-            .hint(format!("Run `metamcp check {}`.", file.display())),
+        FileEditError::Syntax => {
+            Failed::new(CONFIG, format!("`{}` is not valid TOML", file.display()))
+                .hint(format!("Run `metamcp check {}`.", file.display()))
+        }
         FileEditError::Declared(name) => Failed::new(FAILED, text)
             .hint(format!("Choose another name, or run `metamcp remove {name}` first.")),
         FileEditError::NotDeclared(_) => {
@@ -296,11 +310,22 @@ pub(super) fn running(target: &ServiceTarget) -> Result<Option<Value>, Failed> {
                 Err(rustix::io::Errno::ACCESS) => {
                     Err(failed.hint(format!("Run `{}`.", sudo_line())))
                 }
-                Ok(()) | Err(_) => Ok(None),
+                // A service that accepts connections but does not answer may read another file.
+                Ok(()) | Err(_) => match UnixStream::connect(&socket) {
+                    Ok(_) => Err(failed),
+                    Err(_) => Ok(None),
+                },
             }
         }
         Err(failed) => Err(failed),
     }
+}
+
+/// Locks a directory against edits by other commands, until the file is dropped.
+fn lock(directory: &Path) -> io::Result<fs::File> {
+    let opened = fs::File::open(directory)?;
+    rustix::fs::flock(&opened, rustix::fs::FlockOperation::LockExclusive)?;
+    Ok(opened)
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

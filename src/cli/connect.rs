@@ -103,12 +103,17 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let Some(client) = args.client else { return list(&args.change, address) };
     let mut file = OpenedFile::open(client, &args.change)?;
     let (link, notes) = link(args, client, &config, address)?;
+    let mut served = config;
+    // The entry for one server replaces only that one.
+    served
+        .servers
+        .retain(|name, _| args.server.as_deref().is_none_or(|only| only == name.as_str()));
     let request = ConnectRequest {
         client,
         name: &args.name,
         link,
         address,
-        served: args.disable_served.then_some(&config),
+        served: args.disable_served.then_some(&served),
     };
     let change = connect::connect(&request, file.text.as_deref());
     let change = change.map_err(|error| refused(&file, &error, &connect::snippet(&request)))?;
@@ -247,6 +252,9 @@ fn link(
     };
     if let Some(reason) = reason {
         words.insert(0, "stdio".to_owned());
+        if let Some(socket) = &args.change.target.socket {
+            words.extend(["--socket".to_owned(), socket.display().to_string()]);
+        }
         let command = configuration::own_program()?.display().to_string();
         let note = format!("{reason}, so it starts `metamcp stdio`, which reaches the service");
         return Ok((ClientLink::Program { command, args: words }, vec![note]));

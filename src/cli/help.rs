@@ -115,7 +115,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "completions",
         "metamcp completions bash > ~/.local/share/bash-completion/completions/metamcp",
     ),
-    ("man", "metamcp man ~/.local/share/man/man1"),
+    ("man", "metamcp man metamcp-errors | man -l -"),
     ("add", "metamcp add memory -- npx -y @modelcontextprotocol/server-memory"),
     ("remove", "metamcp remove memory"),
     ("enable", "metamcp enable memory"),

@@ -35,6 +35,14 @@ impl SecretInput {
             1 => vec![text.trim_end_matches(['\n', '\r']).to_owned()],
             _ => text.lines().map(str::to_owned).collect(),
         };
+        if lines.len() > n_secrets {
+            let text =
+                format!("standard input has {} lines for {n_secrets} credentials", lines.len());
+            return Err(Failed::usage(
+                text,
+                "Pipe one line for each, in the order of the options.",
+            ));
+        }
         Ok(Self { lines: Some(lines.into_iter()) })
     }
 

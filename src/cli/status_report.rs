@@ -19,6 +19,12 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
     if !clients.is_empty() {
         text.push('\n');
         text.push_str(&clients.render(columns, is_coloured));
+        let shown = output::items(&status["clientSessions"]).iter();
+        let n_shown: u64 = shown.filter_map(|client| client["sessions"].as_u64()).sum();
+        let n_left = status["sessions"].as_u64().unwrap_or_default().saturating_sub(n_shown);
+        if n_left > 0 {
+            text.push_str(&format!("… and {n_left} more\n"));
+        }
     }
     let mut below = Vec::new();
     below.extend(memory(&status["memory"]));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use toml_edit::{Document, DocumentMut, Item, Table, TomlError, value};
+use toml_edit::{Document, DocumentMut, Item, Table, value};
 
 use crate::server_name::ServerName;
 
@@ -15,9 +15,10 @@ const ENABLED: &str = "enabled";
 /// The reason why an edit is impossible.
 #[derive(Debug, thiserror::Error)]
 pub enum FileEditError {
-    /// The file is not TOML.
-    #[error("the configuration is not valid TOML: {0}")]
-    Syntax(#[from] TomlError),
+    /// The file is not TOML. The parser quotes the line, which may contain a secret, so its message
+    /// is left out.
+    #[error("the configuration is not valid TOML")]
+    Syntax,
     /// The file declares the server already.
     #[error("server `{0}` is declared already")]
     Declared(ServerName),
@@ -33,7 +34,7 @@ pub enum FileEditError {
 ///
 /// [`FileEditError`] if the server is declared already, or the text is not TOML.
 pub fn with_server(text: &str, name: &ServerName, table: &str) -> Result<String, FileEditError> {
-    let document = Document::parse(text)?;
+    let document = parsed(text)?;
     if declared(document.as_table(), name).is_some() {
         return Err(FileEditError::Declared(name.clone()));
     }
@@ -50,26 +51,28 @@ pub fn with_server(text: &str, name: &ServerName, table: &str) -> Result<String,
 ///
 /// [`FileEditError`] if it does not declare the server, or the text is not TOML.
 pub fn without_server(text: &str, name: &ServerName) -> Result<String, FileEditError> {
-    let document = Document::parse(text)?;
+    let document = parsed(text)?;
     let server = declared(document.as_table(), name)
         .ok_or_else(|| FileEditError::NotDeclared(name.clone()))?;
-    let Some(table) = server.as_table().filter(|table| has_headers(table)) else {
-        // Within another table: as `name.command = …` or `name = { … }`.
-        let mut document: DocumentMut = text.parse()?;
-        let servers = document.get_mut(SERVERS).and_then(Item::as_table_like_mut);
-        if let Some(servers) = servers {
-            servers.remove(name.as_str());
-        }
-        return Ok(document.to_string());
-    };
     let mut blocks = Vec::new();
-    collect_blocks(table, &mut blocks);
+    if let Some(table) = server.as_table() {
+        collect_blocks(table, &mut blocks);
+    }
     blocks.sort_by_key(|block| std::cmp::Reverse(block.start));
     let mut left = text.to_owned();
     for block in blocks {
         left.replace_range(lines_of(&left, &block), "");
     }
-    Ok(left)
+    if declared(parsed(&left)?.as_table(), name).is_none() {
+        return Ok(left);
+    }
+    // Within another table, too: as `name.command = …` or `name = { … }`.
+    let mut document = parsed_to_change(&left)?;
+    let servers = document.get_mut(SERVERS).and_then(Item::as_table_like_mut);
+    if let Some(servers) = servers {
+        servers.remove(name.as_str());
+    }
+    Ok(document.to_string())
 }
 
 /// Returns a configuration in which a server is enabled or disabled.
@@ -82,7 +85,7 @@ pub fn with_enabled(
     name: &ServerName,
     is_enabled: bool,
 ) -> Result<String, FileEditError> {
-    let document = Document::parse(text)?;
+    let document = parsed(text)?;
     let server = declared(document.as_table(), name)
         .ok_or_else(|| FileEditError::NotDeclared(name.clone()))?;
     let mut edited = text.to_owned();
@@ -109,7 +112,7 @@ pub fn with_enabled(
             Ok(edited)
         }
         _ => {
-            let mut document: DocumentMut = text.parse()?;
+            let mut document = parsed_to_change(text)?;
             document[SERVERS][name.as_str()][ENABLED] = value(false);
             Ok(document.to_string())
         }
@@ -121,11 +124,12 @@ fn declared<'a>(root: &'a Table, name: &ServerName) -> Option<&'a Item> {
     root.get(SERVERS)?.as_table_like()?.get(name.as_str())
 }
 
-/// Returns whether a table, or one below it, has a header of its own.
-fn has_headers(table: &Table) -> bool {
-    let mut blocks = Vec::new();
-    collect_blocks(table, &mut blocks);
-    !blocks.is_empty()
+fn parsed(text: &str) -> Result<Document<&str>, FileEditError> {
+    Document::parse(text).map_err(|_quoting| FileEditError::Syntax)
+}
+
+fn parsed_to_change(text: &str) -> Result<DocumentMut, FileEditError> {
+    text.parse().map_err(|_quoting| FileEditError::Syntax)
 }
 
 /// Adds the texts of a table and of those below it: each from its header to the end of its last
@@ -230,7 +234,7 @@ mod tests {
         assert_eq!(with_server("", &name("git"), GIT).expect("added"), GIT);
         let again = with_server(&added, &name("git"), GIT);
         assert!(matches!(again, Err(FileEditError::Declared(_))), "{again:?}");
-        assert!(matches!(with_server("[a", &name("git"), GIT), Err(FileEditError::Syntax(_))));
+        assert!(matches!(with_server("[a", &name("git"), GIT), Err(FileEditError::Syntax)));
     }
 
     #[test]
@@ -245,6 +249,16 @@ mod tests {
         assert_eq!(last, "[servers.a]\ncommand = 'a'\n\n# about all\n\n# about the rest\n");
         let none = without_server(text, &name("d"));
         assert!(matches!(none, Err(FileEditError::NotDeclared(_))), "{none:?}");
+    }
+
+    #[test]
+    fn a_server_that_is_declared_in_two_forms_is_removed_from_both() {
+        let dotted = "[servers]\na.command = 'a'\nb.command = 'b'\n\n[servers.a.env]\nK = 'v'\n";
+        let before = "[servers.a.env]\nK = 'v'\n\n[servers]\na.command = 'a'\nb.command = 'b'\n";
+        for text in [dotted, before] {
+            let removed = without_server(text, &name("a")).expect("removed");
+            assert_eq!(removed.trim(), "[servers]\nb.command = 'b'");
+        }
     }
 
     #[test]

@@ -135,6 +135,9 @@ pub async fn examine(
     collector.report.service = service
         .as_ref()
         .map(|service| ExaminedService { untried: untried(service, request, config.as_ref()) });
+    if !request.probes_servers {
+        collector.report.n_unexamined = config.as_ref().map_or(0, |config| config.servers.len());
+    }
     let host = HostScope { config: config.as_ref(), file: file.as_deref(), socket, presence };
     let (sender, mut outcomes) = mpsc::channel(defaults::DOCTOR_PROBES_MAX);
     let service = service.as_ref();

@@ -16,6 +16,9 @@ pub struct DoctorReport {
     pub findings: Vec<Finding>,
     /// The result of connecting to each server.
     pub servers: Vec<ProbedConnection>,
+    /// The number of servers that were not examined, as the operator asked.
+    #[serde(skip)]
+    pub n_unexamined: usize,
     /// The running service, if it answers.
     #[serde(skip)]
     pub service: Option<ExaminedService>,

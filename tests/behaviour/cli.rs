@@ -83,6 +83,7 @@ impl Rig {
             (r#""pid": \d+"#, r#""pid": "PID""#),
             (r#""(uid|gid)": \d+"#, r#""$1": "ID""#),
             (r#""configFile": "[^"]+""#, r#""configFile": "FILE""#),
+            (r#""127\.0\.0\.1:\d+""#, r#""ADDRESS""#),
             (
                 r#""(uptime|tasks|\w+Bytes|lastHealthCheck|lastHealthCheckAgoMs|errorTime|requests)": (\d+|"[^"]+")"#,
                 r#""$1": "N""#,

@@ -189,3 +189,26 @@ fn an_abbreviated_client_is_answered_with_the_clients_it_may_mean() {
     assert_eq!(code, 64);
     assert!(stderr.contains("use claude-code or claude-desktop"), "{stderr}");
 }
+
+#[test]
+fn an_entry_for_one_server_switches_off_only_that_server() {
+    let home =
+        ClientHome::new("[servers.a]\ncommand = \"mcp-a\"\n[servers.b]\ncommand = \"mcp-b\"\n");
+    let text = r#"{ "mcpServers": { "a": { "command": "mcp-a" }, "b": { "command": "mcp-b" } } }"#;
+    home.write(".cursor/mcp.json", text);
+    let connect = ["connect", "cursor", "--server", "a", "--disable-served", "--yes"];
+    let (code, _, stderr) = home.run(&connect);
+    assert_eq!(code, 0, "{stderr}");
+    let left = home.read(".cursor/mcp.json");
+    assert!(left.contains("mcp-b") && !left.contains("mcp-a"), "{left}");
+}
+
+#[test]
+fn a_client_that_starts_programs_gets_the_socket_that_the_user_named() {
+    let home = ClientHome::new("");
+    let connect = ["connect", "claude-desktop", "--dry-run", "--socket", "/run/other.sock"];
+    let (_, stdout, _) = home.run(&connect);
+    let words: String =
+        stdout.chars().filter(|found| !found.is_whitespace() && *found != '+').collect();
+    assert!(words.contains(r#"["stdio","--socket","/run/other.sock"]"#), "{stdout}");
+}

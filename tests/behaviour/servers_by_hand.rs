@@ -290,3 +290,52 @@ fn a_file_of_another_user_is_named_with_its_owner_before_a_secret_is_asked_for()
     );
     assert_eq!(stderr, expected);
 }
+
+#[test]
+fn piped_secrets_follow_the_order_of_the_options() {
+    let rig = Rig::start();
+    let options = ["--env", "ZED=credential:zed", "--env", "ABC=credential:abc"];
+    let (code, _, stderr) = rig.add("many", "one\ntwo\nthree\n", &options);
+    assert_eq!(code, 64, "{stderr}");
+    assert!(stderr.contains("3 lines for 2 credentials"), "{stderr}");
+    let (code, _, stderr) = rig.add("many", "one\ntwo\n", &options);
+    assert_eq!(code, 0, "{stderr}");
+    let value = |name: &str| fs::read_to_string(rig.directory().join("credentials").join(name));
+    assert_eq!(value("zed").expect("written"), "one");
+    assert_eq!(value("abc").expect("written"), "two");
+}
+
+#[test]
+fn servers_that_are_added_at_the_same_time_are_kept_or_refused() {
+    let rig = Rig::start();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let outcomes: Vec<(i32, String)> = std::thread::scope(|scope| {
+        let adding = names.map(|name| scope.spawn(|| rig.add(name, "", &[])));
+        let done = adding.map(|adding| adding.join().expect("it ends"));
+        done.into_iter().map(|(code, _, stderr)| (code, stderr)).collect()
+    });
+    let file = rig.file();
+    for (name, (code, stderr)) in names.iter().zip(&outcomes) {
+        let is_declared = file.contains(&format!("[servers.{name}]"));
+        assert_eq!(is_declared, *code == 0, "{name}: {code} {stderr}\n{file}");
+        assert!(*code == 0 || stderr.contains("run the command again"), "{stderr}");
+    }
+    assert!(outcomes.iter().any(|(code, _)| *code == 0), "{outcomes:?}");
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_refused_without_quoting_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("metamcp.toml");
+    let text = "[servers.a]\ncommand = \"x\"\nenv = { A = \"ghp_CANARY0123456789\" B = 1 }\n";
+    fs::write(&file, text).expect("written");
+    let path = file.display().to_string();
+    for command in ["remove", "disable"] {
+        let arguments = [command, "a", "--config", &path, "--socket", "/no/such/socket"];
+        let (code, stdout, stderr) = daemon::run(&arguments);
+        assert_eq!(code, 78, "{stderr}");
+        assert!(stderr.contains("is not valid TOML") && stderr.contains("metamcp check"));
+        assert!(!format!("{stdout}{stderr}").contains("CANARY"), "{stderr}");
+    }
+    assert_eq!(fs::read_to_string(&file).expect("there"), text);
+}

@@ -158,7 +158,9 @@ impl CallError {
                 }
                 SlotError::SessionEnded(_) => "Open another session with `initialize`.",
             },
-            Self::Failed(_, source) => return source.hint().into_owned(),
+            Self::Failed(server, source) => {
+                return source.hint().replace("--server NAME", &format!("--server {server}"));
+            }
         };
         hint.to_owned()
     }

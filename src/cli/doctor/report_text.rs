@@ -92,6 +92,10 @@ pub(super) fn verdict(report: &DoctorReport) -> String {
     let untried = report.service.as_ref().map(|service| &service.untried[..]);
     let has_probes = !report.servers.is_empty();
     let limit = match untried {
+        _ if report.n_unexamined > 0 => {
+            let servers = quantity::count(report.n_unexamined, "server");
+            format!(" {servers} not examined: `metamcp doctor` without `--no-dial` examines them.")
+        }
         None if has_probes => {
             " Only this shell has tried the servers: no service answers.".to_owned()
         }
