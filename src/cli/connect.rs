@@ -33,9 +33,9 @@ use crate::{
 /// backup beside the file. Everything else in the file stays, comments included. `disconnect`
 /// undoes it. Without a client, lists the clients and whether they are connected.
 ///
-/// The entry leads to the address of the running service, else of the configuration. If a token is required, the entry refers to
-/// the variable METAMCP_TOKEN of the client. A client that cannot do that, or that only starts
-/// programs, starts `metamcp stdio`.
+/// The entry leads to the address of the running service, else of the configuration. If a token is
+/// required, the entry refers to the variable METAMCP_TOKEN of the client. A client that cannot do
+/// that, or that only starts programs, starts `metamcp stdio`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The client, such as claude-code, claude-desktop, cursor, vscode, codex, gemini, opencode,

@@ -14,6 +14,7 @@ use crate::{
     memory_budget::{MEMORY_EXHAUSTED, MemoryExhausted},
     oauth::AuthorizationFailure,
     protocol::nesting_depth::DEPTH_MAX,
+    server_name::ServerName,
     time_format::to_the_millisecond,
 };
 
@@ -307,11 +308,14 @@ impl RequestFailure {
         }
     }
 
-    /// Returns the next step for the caller.
-    pub fn hint(&self) -> Cow<'static, str> {
+    /// Returns the next step for the caller of `server`.
+    pub fn hint(&self, server: &ServerName) -> Cow<'static, str> {
         let hint = match self {
             Self::Exited { kind: StdioServerKind::Process, .. } => {
-                "Call again: metamcp starts the server again. See its log: `metamcp logs --server NAME`."
+                return format!(
+                    "Call again: metamcp starts the server again. See its log: `metamcp logs --server {server}`."
+                )
+                .into();
             }
             Self::Exited { kind: StdioServerKind::Unit(name), .. } => {
                 return format!(

@@ -24,13 +24,14 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
     let with_memory = request.params.flag("memory")?;
     let parts = &request.service.parts;
     let board = &parts.board;
-    let mut servers = board.server_states(&parts.operators.config().disabled);
+    // Counted once, so that all numbers are of the same moment.
+    let census = board.census();
+    let mut servers = board.server_states(&parts.operators.config().disabled, &census);
     let memory = match with_memory {
         true => Some(board.measure(&mut servers).await),
         false => None,
     };
     let found = board.status();
-    let census = board.census();
     let mut answer = json!({
         "pid": found.pid,
         "uid": rustix::process::geteuid().as_raw(),

@@ -17,7 +17,7 @@ pub(super) async fn servers(request: &ControlRequest<'_>) -> MethodResult {
     let parts = &request.service.parts;
     let config = parts.operators.config();
     let mut servers = match request.params.optional::<String>("server")? {
-        None => parts.board.server_states(&config.disabled),
+        None => parts.board.server_states(&config.disabled, &parts.board.census()),
         Some(name) => match parts.board.server_state_of(&name, &config.disabled) {
             Some(state) => vec![state],
             None => {

@@ -134,11 +134,16 @@ impl ServerState {
 }
 
 impl StatusBoard {
-    /// Returns the state of every server, with those that are `disabled`, by name.
-    pub fn server_states(&self, disabled: &ServerConfigs) -> Vec<ServerState> {
-        let (slots, census) = (self.pool.slots(), self.census());
+    /// Returns the state of every server, with those that are `disabled`, by name. `census` counts
+    /// their clients.
+    pub fn server_states(
+        &self,
+        disabled: &ServerConfigs,
+        census: &ClientCensus,
+    ) -> Vec<ServerState> {
+        let slots = self.pool.slots();
         let mut states: Vec<ServerState> =
-            slots.values().map(|slot| self.server_state(slot, &census)).collect();
+            slots.values().map(|slot| self.server_state(slot, census)).collect();
         states.extend(disabled.iter().map(|(name, server)| ServerState::disabled(name, server)));
         states.sort_by(|one, other| one.name.cmp(&other.name));
         states

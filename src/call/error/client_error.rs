@@ -158,9 +158,7 @@ impl CallError {
                 }
                 SlotError::SessionEnded(_) => "Open another session with `initialize`.",
             },
-            Self::Failed(server, source) => {
-                return source.hint().replace("--server NAME", &format!("--server {server}"));
-            }
+            Self::Failed(server, source) => return source.hint(server).into_owned(),
         };
         hint.to_owned()
     }

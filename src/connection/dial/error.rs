@@ -143,7 +143,7 @@ impl ConnectError {
                 RequestFailure::Timeout(_) => {
                     "Check that the server speaks MCP, or give it more time to start with `start_timeout`."
                 }
-                _ => return source.hint(),
+                _ => return source.hint(server),
             },
             Self::Refused { .. } | Self::Profile { .. } => {
                 "Check that the server supports a protocol version from 2024-11-05 to 2026-07-28, and that `era` is not set to an era that it does not speak."
