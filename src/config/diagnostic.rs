@@ -114,11 +114,19 @@ pub(super) struct ConfigProblem {
     span: Range<usize>,
     message: String,
     help: Option<String>,
+    /// The values on the line are hidden: no key says that they are no secrets.
+    hides_values: bool,
 }
 
 impl ConfigProblem {
     pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { span, message: message.into(), help: None }
+        Self { span, message: message.into(), help: None, hides_values: false }
+    }
+
+    /// Hides the values on the line of the mistake.
+    pub(super) fn hiding_values(mut self) -> Self {
+        self.hides_values = true;
+        self
     }
 
     /// Returns the mistake of a refused value at `span`.
@@ -184,6 +192,12 @@ impl ConfigProblem {
             shown = masked(&shown);
             message = masked(&message);
         }
+        if self.hides_values {
+            shown = match is_in_long_string(&text[..line_start]) {
+                true => "*".repeat(shown.chars().count()),
+                false => masked(&without_bare_value(&shown)),
+            };
+        }
         Diagnostic {
             origin: SettingOrigin::File(path.to_owned()),
             line: before.matches('\n').count() + 1,
@@ -220,7 +234,23 @@ fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
 /// Returns whether a bracket is open at the end of some TOML. Brackets in strings count too.
 fn is_open(text: &str) -> bool {
     let count = |found: char| text.matches(found).count();
-    count('{') > count('}') || text.matches("\"\"\"").count() % 2 == 1
+    count('{') > count('}') || is_in_long_string(text)
+}
+
+/// Returns whether a string of several lines is open at the end of some TOML.
+fn is_in_long_string(text: &str) -> bool {
+    ["\"\"\"", "'''"].into_iter().any(|quotes| text.matches(quotes).count() % 2 == 1)
+}
+
+/// Returns a line with a value that should be in quotes masked.
+fn without_bare_value(line: &str) -> String {
+    let Some((key, value)) = line.split_once('=') else { return line.to_owned() };
+    let value = value.trim();
+    if !value.starts_with(|first: char| first.is_alphabetic()) || ["true", "false"].contains(&value)
+    {
+        return line.to_owned();
+    }
+    format!("{key}= {}", "*".repeat(value.chars().count()))
 }
 
 /// Returns `text` with everything in quotes masked, except the keys of a table.

@@ -23,7 +23,7 @@ use super::{
     provision::ProvisionTable,
     server::{ServerTable, refuse_provision_keys},
     server_schema,
-    toml_messages::from_toml,
+    toml_messages::{from_syntax, from_toml},
 };
 use crate::{files, server_name::ServerName};
 
@@ -125,7 +125,7 @@ pub(super) struct ConfigFile {
 
 /// Reads and checks the text of a configuration file.
 fn parse(text: &str) -> Result<Config, ConfigProblem> {
-    read(DeTable::parse(text).map_err(|error| from_toml(&error, text))?, text)
+    read(DeTable::parse(text).map_err(|error| from_syntax(&error, text))?, text)
 }
 
 /// Reads and checks the content of a file, with variables and flags merged in. `text` has all

@@ -376,7 +376,7 @@ mod tests {
         unknown key `clientId`
          --> c.toml:3:10
           |
-        3 | auth = { clientId = "a" }
+        3 | auth = { clientId = "*" }
           |          ^^^^^^^^
           = help: did you mean `client_id`?
         "#);

@@ -21,7 +21,7 @@ use super::{
     environment,
     key_paths::{self, ValueKind},
     load::{self, LoadError},
-    toml_messages::from_toml,
+    toml_messages::from_syntax,
 };
 
 /// One setting from a variable or flag. Its value is never printed.
@@ -196,7 +196,7 @@ impl Layers {
         // A value must not add other keys.
         if let Err(error) = DeValue::parse(&value) {
             let at = self.text.len() - value.len();
-            return Err(self.error(from_toml(&error, &value).shifted(at).with_default_help(VALUES)));
+            return Err(self.error(from_syntax(&error, &value).shifted(at).with_default_help(VALUES)));
         }
         Ok(())
     }
@@ -252,7 +252,7 @@ impl Layers {
 }
 
 fn parsed(text: &str, at: usize) -> Result<Spanned<DeTable<'_>>, ConfigProblem> {
-    DeTable::parse(text).map_err(|error| from_toml(&error, text).shifted(at))
+    DeTable::parse(text).map_err(|error| from_syntax(&error, text).shifted(at))
 }
 
 fn table<'a, 'i>(table: &'a DeTable<'i>, key: &str) -> Option<&'a DeTable<'i>> {

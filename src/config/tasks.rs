@@ -69,7 +69,7 @@ mod tests {
         unknown key `expire`
          --> c.toml:2:1
           |
-        2 | expire = "1h"
+        2 | expire = "**"
           | ^^^^^^
           = help: did you mean `expiry`?
         "#);

@@ -23,6 +23,11 @@ const ADDRESS: &str = "write an address and a port, as in \"127.0.0.1:12011\"";
 /// The help that shows how to write a table.
 const TABLE: &str = "write a table: its name in brackets on a line of its own, then its keys";
 
+/// Rewords an error about text that is no TOML. Any value on its line may be a secret.
+pub(super) fn from_syntax(error: &toml::de::Error, text: &str) -> ConfigProblem {
+    from_toml(error, text).hiding_values()
+}
+
 /// Rewords an error of the parser, and adds a suggestion.
 pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
     let span = error.span().unwrap_or(0..0);
@@ -51,7 +56,9 @@ pub(super) fn from_toml(error: &toml::de::Error, text: &str) -> ConfigProblem {
         let help = remedy(&message).map(str::to_owned);
         (message, help)
     };
+    let is_unknown_key = message.starts_with("unknown key");
     let problem = ConfigProblem::at(first_line(text, span), message);
+    let problem = if is_unknown_key { problem.hiding_values() } else { problem };
     match help {
         Some(help) => problem.help(help),
         None => problem,

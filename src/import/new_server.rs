@@ -8,7 +8,7 @@ use super::{
     credentials::ServerCredential,
     endpoint_conversion,
     plan::{ImportPlan, ImportState, ImportedServer},
-    secret_detection::is_secret,
+    secret_detection::{is_secret, looks_secret},
     server_conversion::{ConvertedServer, ServerSetting},
     shell_arguments::{self, ArgumentPart, line_has_secret},
     to_toml,
@@ -30,6 +30,12 @@ pub enum NewServerError {
         /// The variable or header.
         key: String,
     },
+    /// The program has a secret.
+    #[error("the name of the program has a secret, and other users can see arguments")]
+    SecretProgram,
+    /// The working directory looks like a secret.
+    #[error("the working directory looks like a secret, and other users can see arguments")]
+    SecretDirectory,
     /// An argument of the program looks like a secret.
     #[error("argument {0} of the program looks like a secret, and other users can see arguments")]
     SecretArgument(usize),
@@ -48,7 +54,10 @@ impl NewServerError {
             Self::SecretValue { option, key } => format!(
                 "Write `{option} {key}=credential:NAME`: metamcp reads the value from standard input."
             ),
-            Self::SecretArgument(_) => {
+            Self::SecretDirectory => {
+                "Use a link with another name; `env:NAME` and `credential:NAME` work in variables and headers only.".to_owned()
+            }
+            Self::SecretProgram | Self::SecretArgument(_) => {
                 "Write `--env KEY=credential:NAME`, and insert it with `-- sh -c 'exec PROGRAM \"$KEY\"'`.".to_owned()
             }
             Self::SecretUrl => {
@@ -92,10 +101,15 @@ impl NewServer {
         env: BTreeMap<String, String>,
         cwd: Option<String>,
     ) -> Result<Self, NewServerError> {
+        if is_secret_word(None, command, 0) {
+            return Err(NewServerError::SecretProgram);
+        }
+        if cwd.as_deref().is_some_and(looks_secret) {
+            return Err(NewServerError::SecretDirectory);
+        }
         let mut flag: Option<&str> = None;
         for (index, argument) in args.iter().enumerate() {
-            let parts = shell_arguments::parts(flag, &ForeignText::plain(argument), index + 1);
-            if parts.iter().any(|part| matches!(part, ArgumentPart::Value { .. })) {
+            if is_secret_word(flag, argument, index + 1) {
                 return Err(NewServerError::SecretArgument(index + 1));
             }
             flag = Some(argument);
@@ -198,6 +212,12 @@ impl NewServer {
     }
 }
 
+/// Returns whether a word of a command line has a secret; `flag` is the word before it.
+fn is_secret_word(flag: Option<&str>, word: &str, index: usize) -> bool {
+    let parts = shell_arguments::parts(flag, &ForeignText::plain(word), index);
+    parts.iter().any(|part| matches!(part, ArgumentPart::Value { .. }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +264,9 @@ mod tests {
             NewServer::program(&name(), "x", &[], table(&[("A", secret)]), None),
             NewServer::program(&name(), "x", &["--token".into(), "hunter2".into()], none(), None),
             NewServer::program(&name(), "x", &[secret.to_owned()], none(), None),
+            NewServer::program(&name(), "npx pg postgres://a:hunter2@h/db", &[], none(), None),
+            NewServer::program(&name(), "TOKEN=hunter2", &["x".into()], none(), None),
+            NewServer::program(&name(), "x", &[], none(), Some(format!("/srv/{secret}"))),
             NewServer::endpoint(&name(), "https://h/mcp?token=hunter2", none()),
             NewServer::endpoint(&name(), "https://h/", table(&[("Authorization", "Bearer x")])),
             NewServer::program(&name(), "x", &[], table(&[("A", "credential:../b")]), None),

@@ -239,7 +239,7 @@ fn a_mistake_in_a_health_table_is_shown_at_its_place() {
     unknown key `intervall`
      --> c.toml:3:12
       |
-    3 | health = { intervall = "1s" }
+    3 | health = { intervall = "**" }
       |            ^^^^^^^^^
       = help: did you mean `interval`?
     "#);
@@ -574,6 +574,10 @@ fn values_of_env_and_headers_are_masked_wherever_the_mistake_is() {
         "[servers.a]\ncommand = \"x\"\nenv.TOKEN = [\"hunter2\"]\n",
         "[servers.a]\ncommand = \"x\"\nenv = { T = \"hunter2\", T = \"hunter2\" }\n",
         "servers.a = { command = \"x\", env = { T = \"hunter2\\u0000\" } }\n",
+        "[servers.a]\ncommand = \"x\"\npasswort = \"hunter2\n",
+        "[servers.a]\ncommand = \"x\"\npasswort = \"hunter2\"\n",
+        "[servers.a]\ncommand = \"x\"\npasswort = hunter2\n",
+        "[servers.a]\ncommand = \"x\"\npasswort = '''\nhunter2",
     ] {
         let shown = bad(text);
         assert!(!shown.contains("hunter2"), "{shown}");
@@ -841,7 +845,7 @@ fn a_mistake_in_the_breaker_table_is_shown_at_its_place() {
     unknown key `cool_down`
      --> c.toml:2:1
       |
-    2 | cool_down = "1s"
+    2 | cool_down = "**"
       | ^^^^^^^^^
       = help: did you mean `cooldown`?
     "#);

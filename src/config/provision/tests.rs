@@ -154,7 +154,7 @@ fn a_mistake_in_the_provision_table_is_shown_at_its_place() {
     unknown key `keyword`
      --> c.toml:4:1
       |
-    4 | keyword = ["x"]
+    4 | keyword = ["*"]
       | ^^^^^^^
       = help: did you mean `keywords`?
     "#);

@@ -120,7 +120,7 @@ fn a_mistake_in_a_variable_or_a_flag_is_shown_with_its_name() {
     unexpected content, expected nothing
      --> METAMCP_LISTEN_ALLOWED_HOSTS
       |
-      | listen.allowed_hosts = ["a"]
+      | listen.allowed_hosts = ["*"]
       |                             ^
       = help: write it as in the file: a list as ["one", "two"], a table as { NAME = "value" }
     "#);
