@@ -27,8 +27,8 @@ pub enum FileEditError {
     NotDeclared(ServerName),
 }
 
-/// Returns a configuration with one more server, at its end. `table` is the table of the server as
-/// TOML.
+/// Returns a configuration with one more server: at its end, or in the list of servers if that is one
+/// value. `table` is the table of the server as TOML.
 ///
 /// # Errors
 ///
@@ -37,6 +37,14 @@ pub fn with_server(text: &str, name: &ServerName, table: &str) -> Result<String,
     let document = parsed(text)?;
     if declared(document.as_table(), name).is_some() {
         return Err(FileEditError::Declared(name.clone()));
+    }
+    if document.get(SERVERS).is_some_and(Item::is_value) {
+        let (mut document, mut added) = (parsed_to_change(text)?, parsed_to_change(table)?);
+        let server = added[SERVERS][name.as_str()].as_table_mut().map(std::mem::take);
+        if let (Some(servers), Some(server)) = (document[SERVERS].as_inline_table_mut(), server) {
+            servers.insert(name.as_str(), server.into_inline_table().into());
+        }
+        return Ok(document.to_string());
     }
     let before = text.trim_end();
     Ok(match before.is_empty() {
@@ -160,8 +168,8 @@ fn value_end(item: &Item) -> usize {
     }
 }
 
-/// Returns the lines of a block, with the comments directly above and below it, and the blank lines
-/// that its absence would double.
+/// Returns the lines of a block, with the comments directly above it, the keys below it that a `#`
+/// disables, and the blank lines that its absence would double.
 fn lines_of(text: &str, block: &Range<usize>) -> Range<usize> {
     let mut lines = line_around(text, block);
     let is_comment = |line: &str| line.trim_start().starts_with('#');
@@ -170,10 +178,10 @@ fn lines_of(text: &str, block: &Range<usize>) -> Range<usize> {
     {
         lines.start = above.start;
     }
-    // The comment directly above the next header belongs to that one.
+    // Other comments below belong to what follows.
     let mut end = lines.end;
     while let Some(below) = line_after(text, end)
-        && is_comment(&text[below.clone()])
+        && is_disabled_key(&text[below.clone()])
     {
         end = below.end;
     }
@@ -195,6 +203,12 @@ fn lines_of(text: &str, block: &Range<usize>) -> Range<usize> {
         }
     }
     lines
+}
+
+/// Returns whether a line is a comment with a key and its value.
+fn is_disabled_key(line: &str) -> bool {
+    let disabled = line.trim_start().strip_prefix('#').unwrap_or_default();
+    disabled.contains('=') && parsed(disabled).is_ok()
 }
 
 /// Returns the whole lines around a part of the text, with their line breaks.
@@ -249,6 +263,30 @@ mod tests {
         assert_eq!(last, "[servers.a]\ncommand = 'a'\n\n# about all\n\n# about the rest\n");
         let none = without_server(text, &name("d"));
         assert!(matches!(none, Err(FileEditError::NotDeclared(_))), "{none:?}");
+    }
+
+    #[test]
+    fn a_comment_below_a_removed_server_stays_unless_it_disables_a_key() {
+        let text = "[servers.b]\ncommand = 'b'\n# cwd = '/srv'\n\n[servers.c]\ncommand = 'c'\n# the slow ones\n\n[servers.d]\ncommand = 'd'\n";
+        let removed = without_server(text, &name("c")).expect("removed");
+        assert_eq!(
+            removed,
+            "[servers.b]\ncommand = 'b'\n# cwd = '/srv'\n\n# the slow ones\n\n[servers.d]\ncommand = 'd'\n"
+        );
+        let removed = without_server(&removed, &name("b")).expect("removed");
+        assert_eq!(removed, "# the slow ones\n\n[servers.d]\ncommand = 'd'\n");
+    }
+
+    #[test]
+    fn a_server_is_added_to_servers_that_are_one_value() {
+        let text = "servers = { a = { command = 'a' } } # all\n[listen]\nhttp = '127.0.0.1:0'\n";
+        let table = format!("{GIT}env = {{ A = \"b\" }}\n");
+        let added = with_server(text, &name("git"), &table).expect("added");
+        assert_eq!(
+            added,
+            "servers = { a = { command = 'a' } , git = { command = \"git-mcp\", args = [\"-v\"], env = { A = \"b\" } } } # all\n[listen]\nhttp = '127.0.0.1:0'\n"
+        );
+        assert_eq!(without_server(&added, &name("git")).expect("removed"), text);
     }
 
     #[test]
