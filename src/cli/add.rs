@@ -145,7 +145,17 @@ fn write_credentials(
     files: &mut CredentialFiles,
 ) -> Result<(), Failed> {
     let mut missing = server.credentials();
-    missing.retain(|credential| !files.has(&credential.name));
+    missing.retain(|credential| match files.existing(&credential.name) {
+        Some(file) => {
+            output::eprint(&format!(
+                "note: credential `{}` exists already and stays as it is: write a new value to `{}` to replace it\n",
+                credential.name,
+                file.display()
+            ));
+            false
+        }
+        None => true,
+    });
     let words: Vec<&String> = args.env.iter().chain(&args.header).collect();
     missing.sort_by_key(|credential| {
         words.iter().position(|word| word.split_once('=').is_some_and(|it| it.0 == credential.key))

@@ -53,9 +53,14 @@ impl<'a> ConfigEdit<'a> {
         let replaces_demonstration =
             named.is_none() && status.as_ref().is_some_and(|status| status["configFile"].is_null());
         let file = match (named, read) {
-            (Some(named), _) => std::path::absolute(named).map_err(|error| {
-                Failed::new(FAILED, format!("cannot resolve the path of the file: {error}"))
-            })?,
+            (Some(named), _) => {
+                let named = std::path::absolute(named).map_err(|error| {
+                    Failed::new(FAILED, format!("cannot resolve the path of the file: {error}"))
+                })?;
+                // The service reads credentials beside the path it knows, which may be a link.
+                let known = read.map(PathBuf::from).or_else(config::usual_file);
+                known.filter(|known| is_same(known, &named)).unwrap_or(named)
+            }
             (None, Some(read)) => PathBuf::from(read),
             (None, None) => {
                 if replaces_demonstration && !may_choose_file(status.as_ref()) {

@@ -47,9 +47,10 @@ impl CredentialFiles {
         Self { directory, group, is_for_other, written: Vec::new() }
     }
 
-    /// Returns whether the service has a credential.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.directory.join(name).exists() || Path::new(LOADED).join(name).exists()
+    /// Returns the file of a credential that the service has.
+    pub(super) fn existing(&self, name: &str) -> Option<PathBuf> {
+        let files = [Path::new(LOADED).join(name), self.directory.join(name)];
+        files.into_iter().find(|file| file.exists())
     }
 
     /// Writes a credential that only its owner and the group of the service can read.

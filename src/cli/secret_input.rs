@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Read as _, stdin};
 
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 
-use super::{CANCELLED, FAILED, Failed, USAGE, output};
+use super::{CANCELLED, FAILED, Failed, USAGE, output, quantity};
 use crate::config::defaults;
 
 /// The secrets that a command needs.
@@ -36,8 +36,8 @@ impl SecretInput {
             _ => text.lines().map(str::to_owned).collect(),
         };
         if lines.len() > n_secrets {
-            let text =
-                format!("standard input has {} lines for {n_secrets} credentials", lines.len());
+            let credentials = quantity::count(n_secrets, "credential");
+            let text = format!("standard input has {} lines for {credentials}", lines.len());
             return Err(Failed::usage(
                 text,
                 "Pipe one line for each, in the order of the options.",

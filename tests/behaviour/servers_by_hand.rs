@@ -110,6 +110,7 @@ fn a_dry_run_and_an_invalid_server_change_nothing() {
         (&["add", "x", "--header", "A", "https://h/mcp"], 64, "has no `=`"),
         (&["add", "x", "--env", "TOKEN=hunter2", "--", "x"], 64, "TOKEN=credential:NAME"),
         (&["add", "x", "--", "x", "--token", "hunter2"], 64, "argument 2 of the program"),
+        (&["add", "x", "--", "pg postgres://a:hunter2@h/db"], 64, "the name of the program"),
     ] {
         let (found, _, stderr) = rig.run(arguments);
         assert_eq!(found, code, "{stderr}");
@@ -171,6 +172,28 @@ async fn a_secret_is_read_from_standard_input_into_a_private_file() {
     let (code, _, stderr) = rig.run(&["remove", "more"]);
     assert_eq!(code, 0);
     assert!(stderr.contains("its credential `DIR/credentials/more` stays"), "{stderr}");
+    let (code, _, stderr) = rig.add("more", "hunter3\n", &option);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(
+        stderr,
+        "note: credential `more` exists already and stays as it is: write a new value to `DIR/credentials/more` to replace it\n"
+    );
+    assert_eq!(fs::read_to_string(&path).expect("there"), "hunter2-hunter2");
+}
+
+#[test]
+fn a_credential_is_written_beside_the_path_by_which_the_service_reads_the_file() {
+    let rig = Rig::start();
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let link = elsewhere.path().join("linked.toml");
+    std::os::unix::fs::symlink(rig.directory().join("metamcp.toml"), &link).expect("linked");
+    let link = link.display().to_string();
+    let option = ["--config", &link, "--env", "MORE_TOKEN=credential:more"];
+    let (code, stdout, stderr) = rig.add("more", "hunter2-hunter2\n", &option);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains(" tools\n"), "the service reads the new secret: {stdout}");
+    assert_eq!(stderr, "credential `more` is written to `DIR/credentials/more`\n");
+    assert!(!elsewhere.path().join("credentials").exists());
 }
 
 #[test]
