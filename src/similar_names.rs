@@ -23,10 +23,18 @@ pub fn within<T: AsRef<str> + Ord>(
     near.into_iter().map(|(_, known)| known).collect()
 }
 
-/// Returns up to three names in `known` that are similar to `name`, nearest first: at most three
-/// letters differ, or two fifths of the name.
+/// The length from which more letters of a name may differ, since unrelated long names differ in
+/// most of them.
+const LONG_NAME: usize = 9;
+
+/// Returns up to three names in `known` that are similar to `name`, nearest first: at most a third of
+/// the letters differ, or two fifths of a long name.
 pub fn nearest(name: &str, known: impl Iterator<Item = String>) -> Vec<String> {
-    let mut near = within(name, known, 3.max(name.len() * 2 / 5));
+    let differing = match name.chars().count() {
+        n_letters @ ..LONG_NAME => (n_letters / 3).max(usize::from(n_letters > 1)),
+        n_letters => n_letters * 2 / 5,
+    };
+    let mut near = within(name, known, differing);
     near.truncate(3);
     near
 }
@@ -92,7 +100,10 @@ mod tests {
 
     #[test]
     fn similar_names_come_nearest_first_and_different_names_are_left_out() {
-        assert_eq!(of("serach", &["search", "fetch", "delete_everything"]), ["search", "fetch"]);
+        assert_eq!(of("serach", &["search", "sketch", "delete_everything"]), ["search"]);
+        assert_eq!(of("gti", &["git", "web", "db"]), ["git"]);
+        assert_eq!(of("nope", &["add", "logs", "stop", "note"]), ["note"]);
+        assert!(of("x", &["y", "db"]).is_empty());
         assert_eq!(of("LOG", &["log", "logs", "blog", "clog"]), ["log", "blog", "clog"]);
         assert_eq!(of("abcdefghij", &["abcdef", "abcde"]), ["abcdef"]);
         assert!(of(&"x".repeat(1000), &["x"]).is_empty());
