@@ -41,9 +41,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let params = if args.memory { json!({ "memory": true }) } else { json!({}) };
     let servers = args.common.target.ask("servers/list", &params)?;
     args.common.print(&servers, |servers| {
-        let mut table = TextTable::whole(HEADINGS);
+        let memory = args.memory.then_some(("MEMORY", "MEMORY"));
+        let mut table = TextTable::whole(HEADINGS.into_iter().chain(memory));
         for server in output::items(servers) {
-            table.row([
+            let cells = [
                 output::word(&server["name"]).into(),
                 status_report::state(server),
                 output::word(&server["transport"]).into(),
@@ -52,7 +53,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
                 product(&server["serverInfo"]).into(),
                 status_report::number(&server["requests"]),
                 status_report::number(&server["pid"]),
-            ]);
+            ];
+            let memory = args.memory.then(|| status_report::memory_of(server));
+            table.row(cells.into_iter().chain(memory));
         }
         output::table_or(&table, "No server is declared.\n");
     })

@@ -128,14 +128,19 @@ fn servers(status: &Value) -> TextTable {
             health(server),
             coloured(in_flight, CellColour::Green),
             coloured(restarts, CellColour::Yellow),
-            match server["memoryBytes"].as_u64() {
-                Some(bytes) => TableCell::from(quantity::size(bytes)).number(),
-                None => TableCell::from("-").number().colour(CellColour::Dim),
-            },
+            memory_of(server),
             last_error(server),
         ]);
     }
     table
+}
+
+/// Returns the memory of a server's processes.
+pub(super) fn memory_of(server: &Value) -> TableCell {
+    match server["memoryBytes"].as_u64() {
+        Some(bytes) => TableCell::from(quantity::size(bytes)).number(),
+        None => TableCell::from("-").number().colour(CellColour::Dim),
+    }
 }
 
 /// Returns the clients that are present, by name.

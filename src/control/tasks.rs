@@ -279,7 +279,7 @@ fn without_outcome(task: &TaskRecord) -> RpcError {
         TaskStatus::Working | TaskStatus::InputRequired | TaskStatus::Unreachable => {
             let remedy = match status {
                 TaskStatus::InputRequired => {
-                    "Its server waits for input that operators cannot give: cancel it with `tasks/cancel`, and call the tool from a client that can answer."
+                    "Its server waits for input that operators cannot give: cancel it with `metamcp task ID --cancel`, and call the tool from a client that can answer."
                 }
                 TaskStatus::Unreachable => {
                     "Its server is not connected: metamcp asks it again once it is. Run `metamcp servers`."
@@ -334,20 +334,20 @@ fn task_failed(found: &Value, mut context: Value) -> RpcError {
 fn unknown(id: &str) -> RpcError {
     let shown = redact::cut(id, defaults::SUGGESTION_BYTES_MAX);
     RpcError::new(INVALID_PARAMS, "TASK_NOT_FOUND", format!("there is no task `{shown}`"))
-        .suggest("See `tasks/list`: a task is removed some time after its end. Name its `server` if metamcp did not start it.")
+        .suggest("Run `metamcp tasks` to list the tasks: one is removed some time after its end. Write `SERVER/ID` for a task that a server started.")
         .context(json!({ "taskId": shown }))
 }
 
 fn ended(task: &TaskRecord) -> RpcError {
     let error = task::ended(task.status.name());
-    about(task, error.suggest("There is nothing to cancel: see `tasks/result`."))
+    about(task, error.suggest("There is nothing to cancel: see `metamcp task ID --result`."))
 }
 
 fn not_cancelled(task: &TaskRecord, error: &CancelError) -> RpcError {
     let message = format!("task `{}` is not cancelled: {}", task.id, chain(error));
     let remedy = match error {
         CancelError::Unasked(_) => "Cancel it again when its server is connected.",
-        CancelError::Refused(_) => "Check it with `tasks/get`: it may have ended.",
+        CancelError::Refused(_) => "Check it with `metamcp task ID`: it may have ended.",
     };
     about(task, RpcError::new(INTERNAL_ERROR, "TASK_NOT_CANCELLED", message).suggest(remedy))
 }
@@ -355,10 +355,10 @@ fn not_cancelled(task: &TaskRecord, error: &CancelError) -> RpcError {
 fn not_started(error: TaskStartError) -> Box<RpcError> {
     let (name, remedy) = match &error {
         TaskStartError::Full => {
-            ("TOO_MANY_TASKS", "Wait until one has ended, or cancel one: see `tasks/list`.")
+            ("TOO_MANY_TASKS", "Wait until one has ended, or cancel one: see `metamcp tasks`.")
         }
         TaskStartError::Unrecorded(_) => {
-            ("NOT_RECORDED", "Make room in the state directory, or run it with `scripts/run`.")
+            ("NOT_RECORDED", "Make room in the state directory, or run it without `--async`.")
         }
         TaskStartError::Stopping => {
             ("SERVICE_STOPPING", "Call again in a moment: the service may come back.")

@@ -65,7 +65,11 @@ impl ToolDirectory {
     ) -> Result<ResolvedTool, ErrorObject> {
         let snapshot = self.catalog.snapshot().await;
         let readings = requested.readings().map_err(|error| {
-            ErrorObject::bad_id(&error, &tools_named(&snapshot, &requested.tool, None))
+            let name = &requested.tool;
+            match self.forwarder.pool().slot(name) {
+                Some(_) => ErrorObject::server_as_tool(name, &tools_of(&snapshot, name)),
+                None => ErrorObject::bad_id(&error, &tools_named(&snapshot, name, None)),
+            }
         })?;
         let declared: Vec<(Arc<ServerSlot>, &ToolId)> = readings
             .iter()
@@ -209,6 +213,13 @@ fn no_tool(snapshot: &CatalogSnapshot, listing: &[ListItem], id: &ToolId) -> Err
     let own = nearest(&id.tool, listing.iter().map(|item| item.key.clone()));
     similar.extend(own.into_iter().map(|tool| ToolId::new(&id.server, tool).to_string()));
     ErrorObject::unknown_tool(id, &similar)
+}
+
+/// Returns the ids of the first known tools of a server.
+fn tools_of(snapshot: &CatalogSnapshot, server: &str) -> Vec<String> {
+    let known = snapshot.servers().iter().filter(|known| known.name.as_str() == server);
+    let tools = known.flat_map(|known| known.tools.iter()).take(SAME_NAME_MAX);
+    tools.map(|item| ToolId::new(server, &*item.key).to_string()).collect()
 }
 
 /// Returns the ids of tools with the name `tool`, except that of the server `except`.

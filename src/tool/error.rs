@@ -178,6 +178,17 @@ impl ErrorObject {
         if similar.is_empty() { error } else { error.detail("similarTools", json!(similar)) }
     }
 
+    /// Returns the error for a server's name in place of a tool id; `tools` are ids of its tools.
+    pub fn server_as_tool(server: &str, tools: &[String]) -> Self {
+        let remedy = match tools.is_empty() {
+            true => format!("List the tools of this server, and write `{server}/TOOL`."),
+            false => format!("Name one of its tools, such as `{}`.", tools.join("`, `")),
+        };
+        let message = format!("`{server}` is a server and not a tool");
+        Self::new(ErrorCode::ValidationInput, message, &remedy)
+            .detail("reason", json!("invalid_format"))
+    }
+
     /// Returns the error for expensive work while the service is too busy.
     pub fn too_busy(error: &ComputeError) -> Self {
         let remedy = "No tool was called. Call again when fewer calls are running.";

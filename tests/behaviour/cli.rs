@@ -101,6 +101,7 @@ impl Rig {
             // The width of columns depends on the replaced values.
             (r"(?m)(\S) {3,}", "$1  "),
             (r"(?m)^(\S+ .*)  \d+  (-|PID)$", "$1  REQUESTS  $2"),
+            (r"(?m)^(\S+ .*)  \d+  \d{3,}  SIZE$", "$1  REQUESTS  PID  SIZE"),
         ] {
             let pattern = Regex::new(pattern).expect("a pattern");
             seen = pattern.replace_all(&seen, replacement).into_owned();
@@ -125,7 +126,10 @@ fn status_servers_and_auth_print_every_server() {
     rig.run(&["call", "fake/whoami"]);
     rig.run(&["call", "broken/x"]);
     golden("status", &rig.transcript(&[&["status"], &["status", "--json"]]));
-    golden("servers", &rig.transcript(&[&["servers"], &["servers", "--json"]]));
+    golden(
+        "servers",
+        &rig.transcript(&[&["servers"], &["servers", "--memory"], &["servers", "--json"]]),
+    );
     golden("auth", &rig.transcript(&[&["auth"], &["auth", "--json"], &["auth", "fake"]]));
 }
 
@@ -159,6 +163,8 @@ fn tools_are_listed_found_and_described() {
             &["info", "fake/rows", "--path", "filter"],
             &["info", "fake/rows", "--path", "zebra"],
             &["info", "fake/row"],
+            &["info", "fake"],
+            &["call", "fake"],
         ]),
     );
 }
