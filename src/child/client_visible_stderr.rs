@@ -7,6 +7,9 @@ use crate::{config::defaults, redact};
 /// The separator of lines that are quoted on one line.
 const SEPARATOR: &str = " | ";
 
+/// The words between two quotations: the line with the cause, and the lines before it.
+const BEFORE: &str = "`, after `";
+
 /// The markers, in lower case, of a line that names the cause of an end.
 const CAUSES: [&str; 5] = ["error:", "error]", "exception:", "fatal:", "panicked at"];
 
@@ -21,31 +24,37 @@ pub struct ErrorOutput {
 }
 
 impl ErrorOutput {
-    /// Returns the last lines on one line, as many as fit into a quotation. The line that names the
-    /// cause comes first: the output of a program often ends with a stack trace.
+    /// Returns the last lines on one line, as many as fit into a quotation in backticks. The line
+    /// that names the cause comes first, and the lines before it last: the output of a program often
+    /// ends with a stack trace.
     pub fn quoted(&self) -> String {
         let fit = |line: &str| line.trim().replace(redact::is_control, " ");
-        let bytes_max = defaults::QUOTE_BYTES_MAX;
+        let mut n_left = defaults::QUOTE_BYTES_MAX;
         let cause = self.lines.iter().rposition(|line| names_cause(line));
-        let first = cause.map(|at| redact::cut(&fit(&self.lines[at]), bytes_max / 2).to_owned());
-        let mut n_left = bytes_max - first.as_ref().map_or(0, |line| line.len() + SEPARATOR.len());
-        let mut kept = VecDeque::new();
+        let first = cause.map(|at| redact::cut(&fit(&self.lines[at]), n_left / 2).to_owned());
+        n_left -= first.as_ref().map_or(0, |line| line.len() + BEFORE.len());
+        let (mut after, mut before) = (VecDeque::new(), VecDeque::new());
         for (at, line) in self.lines.iter().enumerate().rev() {
             if Some(at) == cause {
                 continue;
             }
             let mut line = fit(line);
-            if first.is_none() && kept.is_empty() {
+            if first.is_none() && after.is_empty() {
                 line.truncate(redact::cut(&line, n_left).len());
             }
             if line.len() > n_left {
                 break;
             }
             n_left = n_left.saturating_sub(line.len() + SEPARATOR.len());
+            let kept = if cause.is_some_and(|cause| at < cause) { &mut before } else { &mut after };
             kept.push_front(line);
         }
-        let lines: Vec<String> = first.into_iter().chain(kept).collect();
-        lines.join(SEPARATOR)
+        let join = |lines: Vec<String>| lines.join(SEPARATOR);
+        let quotation = join(first.into_iter().chain(after).collect());
+        match before.is_empty() {
+            true => quotation,
+            false => format!("{quotation}{BEFORE}{}", join(before.into())),
+        }
     }
 }
 
@@ -79,12 +88,13 @@ mod tests {
         ];
         let quotation = quoted(&node);
         assert!(quotation.starts_with("Error: Cannot find module 'left-pad' | "), "{quotation}");
-        assert!(quotation.ends_with(" | Node.js v20.1.0"), "{quotation}");
+        assert!(quotation.contains(" | Node.js v20.1.0`, after `node:internal"), "{quotation}");
         assert_eq!(quotation.matches("left-pad").count(), 1, "{quotation}");
 
         let python = ["Traceback (most recent call last):", "  File x", "KeyError: 'API_KEY'"];
         let quotation = quoted(&python);
-        assert!(quotation.starts_with("KeyError: 'API_KEY' | Traceback"), "{quotation}");
+        assert!(quotation.starts_with("KeyError: 'API_KEY'`, after `Traceback"), "{quotation}");
+        assert_eq!(quoted(&["one", "two", "error: three"]), "error: three`, after `one | two");
         assert_eq!(quoted(&["one", "two"]), "one | two");
     }
 

@@ -40,13 +40,20 @@ struct Inner {
 struct Lines {
     of_start: VecDeque<String>,
     later: VecDeque<String>,
+    /// The last line on standard output that is no message, from before the first client request.
+    of_stdout: Option<String>,
 }
 
 impl StderrTail {
     /// Returns the lines that clients may read.
     pub fn output(&self) -> ErrorOutput {
         let is_of_start = self.0.is_sealed.load(Ordering::Relaxed);
-        ErrorOutput { lines: self.lock().of_start.iter().cloned().collect(), is_of_start }
+        let lines = self.lock();
+        let of_stdout = lines.of_stdout.iter().map(|line| format!("stdout: {line}"));
+        ErrorOutput {
+            lines: lines.of_start.iter().cloned().chain(of_stdout).collect(),
+            is_of_start,
+        }
     }
 
     /// Returns the last of all lines, oldest first. Only operators may read them.
@@ -55,6 +62,15 @@ impl StderrTail {
         let n_old = defaults::STDERR_LINES_KEPT - lines.later.len();
         let old = lines.of_start.iter().skip(lines.of_start.len().saturating_sub(n_old));
         old.chain(&lines.later).cloned().collect()
+    }
+
+    /// Keeps a line on standard output that is no message: a program may write there why it ends.
+    /// `line` must be free of secrets.
+    pub fn keep_stdout(&self, line: String) {
+        let mut lines = self.lock();
+        if !line.trim().is_empty() && !self.0.is_sealed.load(Ordering::Relaxed) {
+            lines.of_stdout = Some(line);
+        }
     }
 
     /// Keeps later lines for operators only: they may be about a client.
@@ -255,11 +271,14 @@ mod tests {
         let tail = StderrTail::default();
         read_to_end(&b"no API key is set"[..], server(), Redactor::default(), tail.clone()).await;
         assert!(!tail.output().is_of_start);
+        tail.keep_stdout("no licence".to_owned());
+        tail.keep_stdout("\r".to_owned());
         tail.seal();
+        tail.keep_stdout("for client A".to_owned());
         read_to_end(&b"client A asked for x"[..], server(), Redactor::default(), tail.clone())
             .await;
 
-        let lines = vec!["no API key is set".to_owned()];
+        let lines = ["no API key is set", "stdout: no licence"].map(str::to_owned).to_vec();
         assert_eq!(tail.output(), ErrorOutput { lines, is_of_start: true });
         assert_eq!(tail.for_operators(), ["no API key is set", "client A asked for x"]);
         let many = "more\n".repeat(defaults::STDERR_LINES_KEPT - 1) + "last";

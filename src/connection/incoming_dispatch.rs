@@ -39,6 +39,7 @@ impl Connection {
     pub(super) fn receive_message(self: &Arc<Self>, bytes: Bytes, via: Option<u64>) {
         let length = bytes.len();
         let start = bytes.as_ptr();
+        let text = bytes.clone();
         match read_in_place(bytes.len(), || Message::parse_lossy(bytes)) {
             // A copy, because the bytes were not UTF-8.
             Ok(message) if message.bytes().as_ptr() != start => {
@@ -56,6 +57,9 @@ impl Connection {
             Ok(message) => self.receive(message, via),
             Err(error) => {
                 self.note_non_message(&error.to_string(), length);
+                if let Link::Stdio(link) = &self.link {
+                    link.stderr_tail.keep_stdout(self.quote(&String::from_utf8_lossy(&text)));
+                }
                 if let ParseError::TooDeep { kind, id } = error {
                     self.refuse_depth(kind, id.as_deref(), via);
                 }

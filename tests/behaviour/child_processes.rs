@@ -168,10 +168,7 @@ async fn standard_error_is_logged_under_the_name_of_its_server_without_secrets()
     daemon.wait_log("my token is [secret]");
     let log = daemon.log();
     let line = log.lines().find(|line| line.contains("my token is")).expect("the line");
-    assert!(
-        line.contains("mcp_server=talkative") && line.contains("mcp_stream=\"stderr\""),
-        "{line}"
-    );
+    assert!(line.contains("mcp_server=talkative") && line.contains("mcp_stream=stderr"), "{line}");
     assert!(!log.contains("hunter2"));
 }
 
@@ -209,6 +206,18 @@ async fn a_server_that_exits_at_once_is_reported_with_the_end_of_its_standard_er
         daemon.client("/servers/good").call("echo", json!({ "value": 1 })).await["value"],
         1
     );
+}
+
+#[tokio::test]
+async fn a_cause_that_a_server_writes_to_its_standard_output_is_reported_as_such() {
+    let config = "[servers.broken]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"echo starting; echo no licence; exit 7\"]\n";
+    let daemon = Daemon::with(config).ready();
+
+    let answer = daemon.client("/servers/broken").tool("x", json!({})).await.answer();
+
+    let message = answer["error"]["message"].as_str().expect("a message");
+    let expected = "exited with code 7 (last output: `stdout: no licence`)";
+    assert!(message.ends_with(expected), "{message}");
 }
 
 #[tokio::test]
