@@ -9,7 +9,10 @@ use tracing_subscriber::{
     Layer, Registry, filter::Targets, layer::SubscriberExt, registry::LookupSpan, reload,
 };
 
-use super::log_ring::{LogRing, LogRingLayer};
+use super::{
+    log_fields::LineFormat,
+    log_ring::{LogRing, LogRingLayer},
+};
 use crate::config::{LogLevel, defaults};
 
 /// A handle to change the log level at run time; dropping it writes the buffered lines.
@@ -100,6 +103,7 @@ where
         .with_writer(writer)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)
+        .fmt_fields(LineFormat)
 }
 
 /// Returns whether `stream` is the one that systemd connected to the journal.

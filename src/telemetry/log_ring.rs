@@ -5,24 +5,15 @@
 
 use std::{
     collections::VecDeque,
-    fmt::{self, Write as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::sync::watch;
-use tracing::{
-    Event, Level, Subscriber,
-    field::{Field, Visit},
-};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{Layer, layer::Context};
 
+use super::log_fields::LogFields;
 use crate::{config::defaults, redact, time_format};
-
-/// The field that names the server of an event.
-pub const SERVER_FIELD: &str = "mcp_server";
-
-/// The field that holds the text of an event. Source: `tracing`.
-const MESSAGE: &str = "message";
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,54 +171,15 @@ impl LogLine {
 
 impl<S: Subscriber> Layer<S> for LogRingLayer {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        let mut values = FieldValues::default();
+        let mut values = LogFields::default();
         event.record(&mut values);
-        let level = *event.metadata().level();
-        self.0.push(values.into_line(level, time_format::now_ms()));
-    }
-}
-
-/// The values of the fields of one event.
-#[derive(Default)]
-struct FieldValues {
-    text: String,
-    server: Option<String>,
-    others: Vec<(&'static str, String)>,
-}
-
-impl FieldValues {
-    fn into_line(self, level: Level, at_ms: u64) -> LogLine {
-        let mut fields = String::new();
-        for (name, value) in self.others {
-            if self.text.contains(value.as_str()) {
-                continue;
-            }
-            let gap = if fields.is_empty() { "" } else { " " };
-            // Writing to a string cannot fail.
-            let _infallible = match value.contains([' ', '"']) {
-                true => write!(fields, "{gap}{name}={value:?}"),
-                false => write!(fields, "{gap}{name}={value}"),
-            };
-        }
         let cut = |text: &str| {
             redact::cut(text, defaults::LOG_RING_LINE_BYTES_MAX).replace(['\n', '\r'], " ")
         };
-        let (text, fields) = (cut(&self.text), cut(&fields));
-        LogLine { number: 0, at_ms, level, server: self.server, text, fields }
-    }
-}
-
-impl Visit for FieldValues {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.record_str(field, &format!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        match field.name() {
-            MESSAGE => value.clone_into(&mut self.text),
-            SERVER_FIELD => self.server = Some(value.to_owned()),
-            name => self.others.push((name, value.to_owned())),
-        }
+        let (text, fields) = (cut(&values.text), cut(&values.others_to_show()));
+        let level = *event.metadata().level();
+        let at_ms = time_format::now_ms();
+        self.0.push(LogLine { number: 0, at_ms, level, server: values.server, text, fields });
     }
 }
 

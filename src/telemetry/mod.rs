@@ -2,4 +2,5 @@
 
 pub mod liveness;
 pub mod log;
+mod log_fields;
 pub mod log_ring;

@@ -222,7 +222,7 @@ async fn a_client_that_guesses_tokens_is_slowed_and_logged_while_the_right_token
 
     let log = daemon.log();
     assert_eq!(log.matches("wrong token").count(), 1, "{log}");
-    assert!(log.contains("source=user "), "{log}");
+    assert!(log.contains("a client (user "), "{log}");
     assert!(!log.contains("canary"), "{log}");
 }
 

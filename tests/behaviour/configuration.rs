@@ -208,7 +208,7 @@ async fn the_log_names_a_credential_that_other_users_can_read() {
     open(credentials.path(), 0o755);
     let daemon = Daemon::with("").env("CREDENTIALS_DIRECTORY", credentials.path()).ready();
     daemon.wait_log("all users can read the credential");
-    assert!(daemon.log().contains("credential=\"api-key\""), "{}", daemon.log());
+    assert!(daemon.log().contains("the credential `api-key`"), "{}", daemon.log());
 }
 
 #[test]
