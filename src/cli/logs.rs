@@ -8,13 +8,13 @@ use std::{os::unix::process::CommandExt as _, path::Path, time::Duration};
 use serde_json::{Value, json};
 
 use super::{
-    FAILED, Failed, USAGE, auto_start, log_file, output,
+    FAILED, Failed, UNAVAILABLE, USAGE, auto_start, log_file, output,
     service_target::{self, ServiceTarget},
     terminal,
     text_table::CellColour,
 };
 use crate::{
-    config::{defaults, duration},
+    config::defaults,
     control::socket_client::{ControlClientError, ControlConnection},
     daemon::control_socket::{SYSTEM_SOCKET, default_socket},
     error_report::chain,
@@ -43,7 +43,8 @@ pub(super) struct Args {
     /// Show only the last N lines
     #[arg(short = 'n', long, value_name = "N")]
     pub(super) lines: Option<usize>,
-    /// Show only lines since this time: "10m", "2h ago"; for the journal also "2026-01-31 09:00"
+    /// Show only lines since this time: 90 (seconds), "10m", "2h ago", "1d"; for the journal also
+    /// "2026-01-31 09:00"
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) since: Option<String>,
     #[command(flatten)]
@@ -103,7 +104,13 @@ impl LineLevel {
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let server = args.server.as_deref().map(ServerName::new).transpose();
     let server = server.map_err(|error| Failed::new(USAGE, chain(&error)))?;
-    let found = service_target::run(of_service(args))?;
+    let found = service_target::run(of_service(args)).map_err(|failed| match failed.code {
+        UNAVAILABLE if args.follow => {
+            Failed::new(UNAVAILABLE, "the log ends here: the service has stopped")
+                .hint("Run `metamcp logs` to see the log after it has started again.")
+        }
+        _ => failed,
+    })?;
     match found {
         LogSource::Shown => Ok(()),
         LogSource::Journal(unit) => Err(journal(args, &unit, server.as_ref())),
@@ -194,20 +201,29 @@ async fn unit_of_service(service: &mut ControlConnection) -> Result<Option<Syste
     Ok(pid.and_then(SystemdUnit::of_process))
 }
 
-/// Returns the time that a `--since` names relative to now, in milliseconds since 1970.
+/// Returns the time that a `--since` names relative to now, in milliseconds since 1970. A number
+/// without a unit is in seconds.
 fn since_ms(text: &str) -> Option<u64> {
     let text = text.trim().trim_start_matches('-');
     let text = text.strip_suffix("ago").unwrap_or(text).trim();
-    let text = text.replace("min", "m").replace(' ', "");
-    let ago = duration::parse(&text).ok()?;
-    let ago = u64::try_from(ago.as_millis()).ok()?;
+    let (number, unit) =
+        text.split_at(text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len()));
+    let unit_ms = match unit.trim() {
+        "ms" => 1,
+        "" | "s" | "sec" | "second" | "seconds" => 1000,
+        "m" | "min" | "minute" | "minutes" => 60_000,
+        "h" | "hour" | "hours" => 3_600_000,
+        "d" | "day" | "days" => 86_400_000,
+        _ => return None,
+    };
+    let ago = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
     Some(time_format::now_ms().saturating_sub(ago))
 }
 
 fn unknown_time(args: &Args) -> Failed {
     Failed::usage(
         format!("`--since {}` is not a time", args.since.as_deref().unwrap_or_default()),
-        "Give a duration such as `10m` or `2h`: only the journal takes other times.",
+        "Write a number of seconds, or `10m`, `2h`, `1d` or `10 minutes ago`: only the journal takes other times.",
     )
 }
 
@@ -331,11 +347,14 @@ mod tests {
     #[test]
     fn a_time_ago_is_written_with_or_without_words() {
         let now = time_format::now_ms();
-        for text in ["10m", "-10m", "10 min ago", "600s", " 10m ago "] {
+        for text in ["10m", "-10m", "10 min ago", "600s", " 10m ago ", "600", "10 minutes ago"] {
             let ago = now - since_ms(text).expect(text);
             assert!((590_000..=600_000).contains(&ago), "{text}: {ago}");
         }
-        assert_eq!(since_ms("2026-01-31 09:00"), None);
+        assert!(now - since_ms("1d").expect("a day") <= 86_400_000);
+        for text in ["2026-01-31 09:00", "yesterday", "", "10 parsecs", "99999999999999999d"] {
+            assert_eq!(since_ms(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -166,7 +166,11 @@ async fn logs_shows_the_lines_of_the_running_service_by_server_and_level() {
     let (code, stdout, stderr) = command(&daemon, &["logs", "--server", "gti"]);
     assert_eq!((code, stdout.as_str()), (1, ""));
     assert!(stderr.contains("Did you mean `git`?"), "{stderr}");
-    assert_eq!(command(&daemon, &["logs", "--since", "yesterday"]).0, 64);
+    for since in ["90", "1d", "10 minutes ago"] {
+        assert_eq!(command(&daemon, &["logs", "--since", since]).0, 0, "{since}");
+    }
+    let (code, _, stderr) = command(&daemon, &["logs", "--since", "yesterday"]);
+    assert!(code == 64 && stderr.contains("`10m`, `2h`, `1d`"), "{stderr}");
 }
 
 #[tokio::test]
@@ -190,6 +194,28 @@ async fn logs_follows_the_running_service() {
     assert!(read.await.expect("it is read").is_some());
     daemon::signal(following.id(), Signal::INT);
     following.wait().expect("it ends");
+}
+
+#[test]
+fn logs_that_follow_end_with_a_sentence_when_the_service_stops() {
+    let daemon = Daemon::with("").ready();
+    let socket = daemon.control().display().to_string();
+    let mut following = daemon::command(&["logs", "--socket", &socket, "--follow"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut lines = BufReader::new(following.stdout.take().expect("piped")).lines();
+    assert!(lines.next().is_some(), "it follows");
+    let rest = std::thread::spawn(move || lines.for_each(drop));
+
+    assert_eq!(command(&daemon, &["stop"]).0, 0);
+
+    let ended = following.wait_with_output().expect("it ends");
+    rest.join().expect("the output ends");
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(69), "{stderr}");
+    assert!(stderr.starts_with("error: the log ends here: the service has stopped\n"), "{stderr}");
 }
 
 #[test]
