@@ -196,7 +196,9 @@ impl Layers {
         // A value must not add other keys.
         if let Err(error) = DeValue::parse(&value) {
             let at = self.text.len() - value.len();
-            return Err(self.error(from_syntax(&error, &value).shifted(at).with_default_help(VALUES)));
+            return Err(
+                self.error(from_syntax(&error, &value).shifted(at).with_default_help(VALUES))
+            );
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ fn check_exits_with_0_for_a_valid_file_and_with_78_for_an_invalid_one() {
     error: unknown key `comand`
      --> bad.toml:4:1
       |
-    4 | comand = "y"
+    4 | comand = "*"
       | ^^^^^^
       = help: did you mean `command`?
     "#);
