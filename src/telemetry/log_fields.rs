@@ -29,7 +29,7 @@ impl LogFields {
     pub(super) fn others_to_show(&self) -> String {
         let mut fields = String::new();
         for (name, value) in &self.others {
-            if self.text.contains(value.as_str()) {
+            if contains_words(&self.text, value) {
                 continue;
             }
             let gap = if fields.is_empty() { "" } else { " " };
@@ -42,6 +42,14 @@ impl LogFields {
         }
         fields
     }
+}
+
+/// Returns whether `text` contains `words`, and not only as a part of a longer word.
+fn contains_words(text: &str, words: &str) -> bool {
+    let is_letter = |found: char| found.is_alphanumeric();
+    text.match_indices(words).any(|(at, _)| {
+        !text[..at].ends_with(is_letter) && !text[at + words.len()..].starts_with(is_letter)
+    })
 }
 
 impl Visit for LogFields {
@@ -116,12 +124,12 @@ mod tests {
             .finish();
         tracing::subscriber::with_default(subscriber, || {
             let (server, n) = ("git", 7);
-            tracing::warn!(mcp_server = %server, n, reason = "no such file", fault = "a b", list = ?["x"], "server `{server}`: no such file\u{1b}[2J");
+            tracing::warn!(mcp_server = %server, n, reason = "no such file", fault = "a b", list = ?["x"], part = "file", letter = "f", "server `{server}`: no such file\u{1b}[2J");
         });
         let bytes = written.0.lock().expect("not poisoned").clone();
         assert_eq!(
             String::from_utf8(bytes).expect("text"),
-            " WARN server `git`: no such file [2J mcp_server=git n=7 fault=\"a b\" list=[\"x\"]\n"
+            " WARN server `git`: no such file [2J mcp_server=git n=7 fault=\"a b\" list=[\"x\"] letter=f\n"
         );
     }
 }

@@ -93,7 +93,7 @@ async fn a_duplicate_item_is_listed_once_routes_to_the_first_server_and_fails_th
         log.lines().filter(|line| line.contains("has an item of the same name")).collect();
     assert_eq!(lines.len(), 2, "each is logged once: {log}");
     assert!(
-        lines.iter().any(|line| ["r:1", "=a", "=b"].iter().all(|word| line.contains(word))),
+        lines.iter().any(|line| ["r:1", "=a", "`b`"].iter().all(|word| line.contains(word))),
         "{lines:?}"
     );
 
@@ -197,7 +197,7 @@ async fn a_completion_request_goes_to_the_server_of_its_prompt_or_resource() {
         (
             json!({ "type": "ref/prompt", "name": "c__greet" }),
             "SERVER_NOT_FOUND",
-            "Did you mean `a`?",
+            "Use a name from `tools/list`, in the form `SERVER__TOOL`.",
         ),
         (
             json!({ "type": "ref/resource", "uri": "no:where" }),
