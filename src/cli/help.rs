@@ -149,6 +149,17 @@ pub(super) fn command_line() -> Command {
     command.override_help(overview)
 }
 
+/// Returns the text of an invalid command line. clap shows an option that a
+/// variable sets as if it were on the command line.
+pub(super) fn usage_error(error: &clap::Error) -> String {
+    let is_socket = |word: std::ffi::OsString| word.as_encoded_bytes().starts_with(b"--socket");
+    let text = error.to_string();
+    match std::env::args_os().any(is_socket) {
+        true => text,
+        false => text.replacen(" --socket <PATH>", "", 1),
+    }
+}
+
 /// Returns the overview of the commands that exist: two in each line.
 fn overview(command: &Command) -> String {
     let exists = |name: &str| command.find_subcommand(name).is_some();

@@ -244,7 +244,7 @@ pub fn main() -> ExitCode {
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            output::eprint(&error.to_string());
+            output::eprint(&help::usage_error(&error));
             return ExitCode::from(USAGE);
         }
         // Help and version are not errors.

@@ -301,6 +301,13 @@ fn the_environment_may_name_the_control_socket() {
     let output = command.output().expect("it runs");
     assert!(output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"fake\""));
+    let mut command = daemon::command(&["info"]);
+    let output = command.env("METAMCP_SOCKET", "/no/such").output().expect("it runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.contains("Usage: metamcp info <TOOL>\n"),
+        "the option is not on the command line: {stderr}"
+    );
 }
 
 #[test]
