@@ -123,10 +123,24 @@ fn manual_pages() -> io::Result<Vec<(String, Vec<u8>)>> {
 /// Returns the manual page of a command.
 fn rendered(command: Command, name: &str) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
-    Man::new(command).title(name).date(manual::PAGE_DATE).render(&mut page)?;
+    let man = Man::new(command).title(name).date(manual::PAGE_DATE);
+    man.source(manual::PAGE_SOURCE).manual("metamcp").render(&mut page)?;
     // mandoc warns of a line break beside an empty line.
-    let page = String::from_utf8_lossy(&page);
-    Ok(page.replace("\n.br\n\n.br\n", "\n.sp\n").into_bytes())
+    let page = String::from_utf8_lossy(&page).replace("\n.br\n\n.br\n", "\n.sp\n");
+    Ok(page.lines().map(|line| with_bold_code(line) + "\n").collect::<String>().into_bytes())
+}
+
+/// Returns a line of a page with the code in backticks bold, as in the other pages.
+fn with_bold_code(line: &str) -> String {
+    let mut bold = String::new();
+    let mut rest = line;
+    while let Some((before, (code, after))) =
+        rest.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
+    {
+        bold.push_str(&format!(r"{before}\fB{code}\fR"));
+        rest = after;
+    }
+    bold + rest
 }
 
 /// Returns the declaration of the command line.

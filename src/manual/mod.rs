@@ -12,4 +12,4 @@ pub use configuration_keys::{ConfigurationKey, configuration_keys, sections};
 pub use configuration_page::configuration_page;
 pub use error_table::{ERROR_GROUPS, ErrorEntry, ErrorGroup};
 pub use errors_page::errors_page;
-pub use page_text::PAGE_DATE;
+pub use page_text::{PAGE_DATE, PAGE_SOURCE};

@@ -6,6 +6,9 @@ use roff::{Inline, Roff, bold, roman};
 /// would differ between two builds of the same source.
 pub const PAGE_DATE: &str = "2026-11-26";
 
+/// The program and its version, in the footer of each page.
+pub const PAGE_SOURCE: &str = concat!("metamcp ", env!("CARGO_PKG_VERSION"));
+
 /// Returns the spans of a line of Markdown: code is bold, and a link is its text.
 pub(super) fn spans(markdown: &str) -> Vec<Inline> {
     let mut spans = Vec::new();
@@ -33,8 +36,7 @@ fn without_links(markdown: &str) -> String {
 
 /// Adds the title line and the name of a page.
 pub(super) fn begin(page: &mut Roff, name: &str, section: &str, about: &str) {
-    let version = concat!("metamcp ", env!("CARGO_PKG_VERSION"));
-    page.control("TH", [name, section, PAGE_DATE, version, "metamcp"]);
+    page.control("TH", [name, section, PAGE_DATE, PAGE_SOURCE, "metamcp"]);
     page.control("SH", ["NAME"]);
     page.text([roman(format!("{name} - {about}"))]);
 }

@@ -441,5 +441,9 @@ fn completions_and_manual_pages_are_generated() {
     assert!(page("metamcp.1").contains("metamcp\\-status(1)"));
     assert!(page("metamcp-call.1").contains("\\-\\-dry\\-run"));
     assert!(page("metamcp-man.1").contains("manual"));
+    let logs = page("metamcp-logs.1");
+    let footer = format!("\"metamcp {}\" metamcp", env!("CARGO_PKG_VERSION"));
+    assert!(logs.lines().any(|line| line.starts_with(".TH") && line.contains(&footer)), "{logs}");
+    assert!(!logs.contains('`') && logs.contains("\\fB$XDG_STATE_HOME"), "{logs}");
     assert!(daemon::run(&["man"]).1.starts_with(".ie"), "the page itself");
 }
