@@ -2,27 +2,26 @@
 //!
 //! It asks the running service, for a short time: a shell waits for it.
 
+use clap::{Arg, Command};
 use serde_json::{Value, json};
 use tokio::time;
 
 use super::{
-    Failed, call::schema::SchemaCursor, output, service_target, service_target::ServiceTarget,
+    Failed, call::schema::SchemaCursor, generate, help, output, service_target,
+    service_target::ServiceTarget,
 };
-use crate::{config::defaults, control::socket_client::ControlConnection};
+use crate::{
+    config::defaults, control::socket_client::ControlConnection, demo::Demo, import::KnownClient,
+};
 
-/// Print the names that complete a command line
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    /// The words after `metamcp`; the last one is to be completed
-    #[arg(last = true, value_name = "WORDS")]
-    words: Vec<String>,
-    #[command(flatten)]
-    target: ServiceTarget,
-}
+/// The name of the command, which neither the help nor a shell offers.
+pub(super) const NAME: &str = "complete-words";
 
 /// The names that complete a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum WantedNames {
+    /// These names, which need no service.
+    Known(Vec<String>),
     Servers,
     /// `server/name` of the items that a method lists, under this member.
     Items(&'static str, &'static str),
@@ -36,41 +35,64 @@ const TOOLS: WantedNames = WantedNames::Items("tools/list", "tool");
 const PROMPTS: WantedNames = WantedNames::Items("prompts/list", "prompt");
 const RESOURCES: WantedNames = WantedNames::Items("resources/list", "resource");
 
-/// The options whose value is the name of a server.
-const SERVER_OPTIONS: [&str; 1] = ["--server"];
-
-/// The options with a value that is not a name.
-const VALUE_OPTIONS: [&str; 8] =
-    ["--socket", "--timeout", "--fields", "--file", "--color", "--config", "--limit", "--path"];
-
-pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let Some((wanted, begin)) = wanted(&args.words) else { return Ok(()) };
-    let named = option_value(&args.words, "--socket").map(Into::into);
-    let target = ServiceTarget { socket: named.or_else(|| args.target.socket.clone()) };
+/// Prints the names that complete a command line. `words` are those after `metamcp`; the last one is
+/// to be completed.
+pub(super) fn run(words: impl Iterator<Item = String>) -> Result<(), Failed> {
+    let words = without_equals_signs(words);
+    let mut cli = help::command_line();
+    cli.build();
+    let Some((wanted, begin)) = wanted(&cli, &words) else { return Ok(()) };
+    let named = option_value(&words, "--socket").map(Into::into);
+    let of_environment = || std::env::var_os("METAMCP_SOCKET").map(Into::into);
+    let target = ServiceTarget { socket: named.or_else(of_environment) };
     let found = service_target::run(async {
-        let asking = names(&target, &wanted);
+        let asking = names(&target, wanted);
         // A shell has no use for an error.
         Ok(time::timeout(defaults::COMPLETION_TIMEOUT, asking).await.unwrap_or_default())
     })?;
+    // A shell replaces the whole word, with the option before the value.
+    let (option, begin) = match begin.split_once('=') {
+        Some((option, begin)) if option.starts_with("--") => (format!("{option}="), begin),
+        _ => (String::new(), begin),
+    };
     for name in found.iter().filter(|name| name.starts_with(begin)) {
-        output::print(&format!("{name}\n"));
+        output::print(&format!("{option}{name}\n"));
     }
     Ok(())
 }
 
-/// Returns the names that the last word wants, and its beginning; `None` if a shell knows them.
-fn wanted(words: &[String]) -> Option<(WantedNames, &str)> {
+/// Returns the words as if a space stood in place of each `=` that is a word: bash splits
+/// `--level=warn` into three.
+fn without_equals_signs(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut is_value = false;
+    for word in words {
+        let is_sign = word == "=" && found.last().is_some_and(|last| last.starts_with("--"));
+        if is_value {
+            found.pop();
+        }
+        found.push(if is_sign { String::new() } else { word });
+        is_value = is_sign;
+    }
+    found
+}
+
+/// Returns the names that the last word wants, and that word; `None` if a shell knows them.
+fn wanted<'a>(cli: &Command, words: &'a [String]) -> Option<(WantedNames, &'a str)> {
     let (begin, before) = words.split_last()?;
-    let (command, rest) = before.split_first()?;
-    if rest.last().is_some_and(|last| SERVER_OPTIONS.contains(&last.as_str())) {
-        return Some((WantedNames::Servers, begin.as_str()));
+    let (name, rest) = before.split_first()?;
+    let command = cli.find_subcommand(name)?;
+    let joined = begin.split_once('=').map(|(option, _)| option);
+    let joined = joined.filter(|option| option.starts_with("--"));
+    let option = joined.or(rest.last().map(String::as_str));
+    match option.and_then(|option| value_option(command, option)) {
+        Some(option) => return Some((of_declaration(option)?, begin)),
+        None if joined.is_some() => return None,
+        None => {}
     }
-    if rest.last().is_some_and(|last| VALUE_OPTIONS.contains(&last.as_str())) {
-        return None;
-    }
-    let names = positionals(rest);
+    let names = positionals(command, rest);
     let is_option = begin.starts_with('-');
-    let wanted = match (command.as_str(), &names[..]) {
+    let wanted = match (name.as_str(), &names[..]) {
         ("call", [tool, ..]) if is_option || begin.is_empty() => {
             WantedNames::ToolArguments((*tool).to_owned())
         }
@@ -87,18 +109,51 @@ fn wanted(words: &[String]) -> Option<(WantedNames, &str)> {
             | "logout" | "remove" | "enable" | "disable",
             [],
         ) => WantedNames::Servers,
+        ("help", []) => {
+            let visible = cli.get_subcommands().filter(|it| !it.is_hide_set());
+            known(visible.map(Command::get_name).chain(["all"]))
+        }
+        ("man", []) => WantedNames::Known(generate::page_names()),
+        ("demo-server", []) => known(Demo::ALL.iter().map(|demo| demo.name())),
+        (_, []) => of_declaration(command.get_positionals().next()?)?,
         _ => return None,
     };
     Some((wanted, begin.as_str()))
 }
 
+fn known<'a>(names: impl Iterator<Item = &'a str>) -> WantedNames {
+    WantedNames::Known(names.map(str::to_owned).collect())
+}
+
+/// Returns the names that an argument takes, as its declaration shows them.
+fn of_declaration(argument: &Arg) -> Option<WantedNames> {
+    let values = argument.get_possible_values();
+    if !values.is_empty() {
+        return Some(known(values.iter().map(|value| value.get_name())));
+    }
+    match argument.get_value_names()?.first()?.as_str() {
+        "CLIENT" => Some(known(KnownClient::ALL.iter().map(|client| client.word()))),
+        "NAME" if argument.get_long() == Some("server") => Some(WantedNames::Servers),
+        _ => None,
+    }
+}
+
+/// Returns the declaration of the option `word`, if it takes a value.
+fn value_option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
+    let is_named = |argument: &&Arg| {
+        argument.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long))
+            || argument.get_short().is_some_and(|short| word == format!("-{short}"))
+    };
+    command.get_opts().find(is_named)
+}
+
 /// Returns the words that are neither options nor their values.
-fn positionals(words: &[String]) -> Vec<&str> {
+fn positionals<'a>(command: &Command, words: &'a [String]) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut is_value = false;
     for word in words.iter().map(String::as_str) {
         match word.starts_with('-') {
-            true => is_value = VALUE_OPTIONS.contains(&word) || SERVER_OPTIONS.contains(&word),
+            true => is_value = value_option(command, word).is_some(),
             false if is_value => is_value = false,
             false => found.push(word),
         }
@@ -112,10 +167,14 @@ fn option_value<'a>(words: &'a [String], option: &str) -> Option<&'a String> {
     words.get(at + 1)
 }
 
-/// Asks the running service for names.
-async fn names(target: &ServiceTarget, wanted: &WantedNames) -> Vec<String> {
+/// Returns the names; most are those that the running service knows.
+async fn names(target: &ServiceTarget, wanted: WantedNames) -> Vec<String> {
+    if let WantedNames::Known(names) = wanted {
+        return names;
+    }
     let Ok(mut service) = ControlConnection::open(&target.path()).await else { return Vec::new() };
-    let (method, params) = match wanted {
+    let (method, params) = match &wanted {
+        WantedNames::Known(_) => return Vec::new(),
         WantedNames::Servers => ("servers/list", json!({})),
         WantedNames::Items(method, _) => (*method, json!({})),
         WantedNames::ToolArguments(tool) => ("tools/info", json!({ "name": tool })),
@@ -128,7 +187,7 @@ async fn names(target: &ServiceTarget, wanted: &WantedNames) -> Vec<String> {
     let asking = service.ask(method, &params, defaults::COMPLETION_TIMEOUT);
     let Ok(answer) = asking.await else { return Vec::new() };
     let Ok(answer) = service_target::value(&answer) else { return Vec::new() };
-    read_names(&answer, wanted)
+    read_names(&answer, &wanted)
 }
 
 /// Reads the names in an answer of the service.
@@ -136,6 +195,7 @@ fn read_names(answer: &Value, wanted: &WantedNames) -> Vec<String> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let entries = output::items(answer).iter();
     let found: Vec<String> = match wanted {
+        WantedNames::Known(names) => names.clone(),
         WantedNames::Servers => entries.filter_map(|entry| text(&entry["name"])).collect(),
         WantedNames::Items(_, member) => entries
             .filter_map(|entry| {
@@ -167,8 +227,10 @@ mod tests {
     use super::*;
 
     fn wanted_by(line: &str) -> Option<(WantedNames, String)> {
-        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        wanted(&words).map(|(names, begin)| (names, begin.to_owned()))
+        let words = without_equals_signs(line.split(' ').map(str::to_owned));
+        let mut cli = help::command_line();
+        cli.build();
+        wanted(&cli, &words).map(|(names, begin)| (names, begin.to_owned()))
     }
 
     #[test]
@@ -182,6 +244,13 @@ mod tests {
             ("info ", Some((TOOLS, ""))),
             ("tools g", Some((WantedNames::Servers, "g"))),
             ("logs --server g", Some((WantedNames::Servers, "g"))),
+            ("logs --server=g", Some((WantedNames::Servers, "--server=g"))),
+            ("logs --server = g", Some((WantedNames::Servers, "g"))),
+            ("logs --server =", Some((WantedNames::Servers, ""))),
+            ("tools --color never g", Some((WantedNames::Servers, "g"))),
+            ("call git/log --path=", None),
+            ("connect cursor ", None),
+            ("logs --since ", None),
             ("read n", Some((RESOURCES, "n"))),
             ("prompt a/b --t", Some((WantedNames::PromptArguments("a/b".into()), "--t"))),
             ("call --ti", None),
@@ -191,6 +260,25 @@ mod tests {
         ] {
             let expected = expected.map(|(names, begin)| (names, begin.to_owned()));
             assert_eq!(wanted_by(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn names_that_need_no_service_are_those_of_the_declarations() {
+        for (line, expected) in [
+            ("help ", "connect"),
+            ("connect ", "cursor"),
+            ("disconnect ", "claude-code"),
+            ("import --format v", "vscode"),
+            ("demo-server ", "patience"),
+            ("man ", "metamcp.toml"),
+            ("logs --level=w", "warn"),
+            ("completions ", "fish"),
+        ] {
+            let found = wanted_by(line);
+            let Some((WantedNames::Known(names), _)) = &found else { panic!("{line}: {found:?}") };
+            assert!(names.iter().any(|name| name == expected), "{line}: {names:?}");
+            assert!(!names.iter().any(|name| name == NAME), "{line}: {names:?}");
         }
     }
 

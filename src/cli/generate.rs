@@ -52,7 +52,17 @@ fn with_names(shell: Shell, script: &str) -> String {
                 None => format!("{script}\n{ZSH_NAMES}"),
             }
         }
-        Shell::Fish => format!("{script}\n{FISH_NAMES}"),
+        Shell::Fish => {
+            let is_named = |line: &str| {
+                let has_names = line.contains(" -l server ") || line.contains(" -l format ");
+                has_names && line.ends_with(" -r")
+            };
+            let values = |line: &str| match is_named(line) {
+                true => format!("{line} -f -a '(__metamcp_values)'\n"),
+                false => format!("{line}\n"),
+            };
+            format!("{}\n{FISH_NAMES}", script.lines().map(values).collect::<String>())
+        }
         _ => script.to_owned(),
     }
 }
@@ -96,6 +106,13 @@ pub(super) fn manual(args: &ManArgs) -> Result<(), Failed> {
         let place = directory.display();
         Failed::new(FAILED, format!("cannot write the manual pages to `{place}`: {error}"))
     })
+}
+
+/// Returns the names of all pages, without their sections.
+pub(super) fn page_names() -> Vec<String> {
+    let pages = manual_pages().unwrap_or_default();
+    let name = |(file, _): (String, _)| file.rsplit_once('.').map(|(name, _)| name.to_owned());
+    pages.into_iter().filter_map(name).collect()
 }
 
 /// Returns whether the file `name` is the page that the user asked for, with its section or

@@ -151,8 +151,6 @@ enum Command {
     Completions(generate::CompletionsArgs),
     Man(generate::ManArgs),
     Help(help::HelpArgs),
-    #[command(hide = true)]
-    CompleteWords(complete_words::Args),
 }
 
 /// The failure of a command, with its exit code.
@@ -236,9 +234,15 @@ fn as_text(word: Option<&OsString>) -> Option<&str> {
 pub fn main() -> ExitCode {
     // Started by the service, once for each script: without the parser, which takes longer.
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == "sandbox") {
+    let first = words.next();
+    if first.as_ref().is_some_and(|word| word == "sandbox") {
         let [profile, parent] = [words.next(), words.next()];
         return sandbox::main(as_text(profile.as_ref()), as_text(parent.as_ref()));
+    }
+    if first.is_some_and(|word| word == complete_words::NAME) {
+        // Run by the scripts of shells with `--` and the words of a command line.
+        let words = words.skip(1).map(|word| word.to_string_lossy().into_owned());
+        return exit_code(complete_words::run(words));
     }
     let parsed = help::command_line().try_get_matches();
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
@@ -299,7 +303,6 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::manual(&args),
         Command::Help(args) => help::run(&args),
-        Command::CompleteWords(args) => complete_words::run(&args),
     };
     let done = match (done, output::lost()) {
         (Ok(()), Some(error)) if !is_serving => {
@@ -307,6 +310,11 @@ pub fn main() -> ExitCode {
         }
         (done, _) => done,
     };
+    exit_code(done)
+}
+
+/// Prints a failure, and returns the exit code of a command.
+fn exit_code(done: Result<(), Failed>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {

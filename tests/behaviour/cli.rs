@@ -416,14 +416,38 @@ fn shells_complete_the_names_of_tools_servers_and_arguments() {
     assert!(bash("call fake/rows --ta", "--ta").contains("--table\n"));
     assert!(bash("logs --server fa", "fa").contains("fake\n"));
     assert!(bash("sta", "sta").contains("status"), "the commands are completed too");
-    let fish = "metamcp completions fish | source; complete -C 'metamcp call fake/ro'";
-    if let Some(found) = completed(&rig, "fish", fish) {
-        assert!(found.contains("fake/rows"), "{found}");
-    }
-    let zsh = "compdef() { }; compadd() { print -l -- $names }; \
-        source <(metamcp completions zsh); words=(metamcp call fake/ro); CURRENT=3; _metamcp";
-    if let Some(found) = completed(&rig, "zsh", zsh) {
-        assert!(found.contains("fake/rows"), "{found}");
+    assert!(!bash("comp", "comp").contains("complete-words"), "it is for shells");
+    // Bash splits a word at `=`.
+    assert_eq!(bash("logs --level = w", "w"), "warn\n");
+    assert_eq!(bash("logs --server =", "="), bash("logs --server ''", ""));
+    for (words, last, expected) in [
+        ("help", "con", "connect"),
+        ("connect", "cu", "cursor"),
+        ("disconnect", "cu", "cursor"),
+        ("import --format", "vsc", "vscode"),
+        ("demo-server", "cl", "clock"),
+        ("man", "metamcp-err", "metamcp-errors"),
+        ("call", "fake/row", "fake/rows"),
+        ("logs --server", "fak", "fake"),
+        ("logs", "--level=w", "--level=warn"),
+        ("logs", "--server=fak", "--server=fake"),
+    ] {
+        let line = format!("{words} {last}");
+        if !last.contains('=') {
+            assert_eq!(bash(&line, last), format!("{expected}\n"), "{line}");
+        }
+        let fish = format!("metamcp completions fish | source; complete -C 'metamcp {line}'");
+        if let Some(found) = completed(&rig, "fish", &fish) {
+            let names = || found.lines().filter_map(|line| line.split('\t').next());
+            assert!(names().any(|name| name == expected), "{line}: {found}");
+        }
+        let zsh = format!(
+            "compdef() {{ }}; compadd() {{ print -l -- $names }}; source <(metamcp completions zsh); \
+             words=(metamcp {line}); CURRENT=$#words; _metamcp"
+        );
+        if let Some(found) = completed(&rig, "zsh", &zsh) {
+            assert_eq!(found, format!("{expected}\n"), "{line}");
+        }
     }
 }
 
