@@ -9,38 +9,35 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, stream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::{
-        self, Config, ConfigSources, ExecuteConfig, ServerConfig, TransportConfig,
-        credential_directories, defaults, environment, load::LoadError,
-        secret::credentials_directory,
+        Config, ExecuteConfig, credential_directories, defaults, secret::credentials_directory,
     },
-    control::service_environment::ServerFiles,
-    error_report::chain,
-    files,
     server_name::ServerName,
     similar_names::{did_you_mean, nearest},
-    systemd::own_unit::SystemdUnit,
 };
 
 mod control_group;
+mod examined_configuration;
 mod file_permissions;
 mod finding;
 mod host;
+mod installed_unit;
 mod login_probe;
 mod network_probe;
 mod pinned_versions;
 mod probe;
+mod probe_findings;
 mod probe_phase;
 mod probed_connection;
 mod recording_launcher;
 mod report;
 mod sandbox;
 mod script_isolation;
+mod server_probes;
 mod service_login;
 mod service_view;
 mod sockets;
@@ -48,15 +45,16 @@ mod tool_names;
 mod unit;
 
 pub use control_group::make_group;
-use finding::FindingArea::{Configuration, Unit};
+use examined_configuration::{configuration, named_file};
 pub use finding::{Finding, FindingArea, FindingSeverity, Repair};
+use installed_unit::{InstalledUnit, examine_unit};
 pub use login_probe::ProbedLogin;
 pub use network_probe::ProbedTls;
-use probe::{ProbeOutcome, ProbeSite};
 pub use probe_phase::ProbePhase;
 pub use probed_connection::ProbedConnection;
 use report::ReportCollector;
 pub use report::{DoctorReport, ExaminedService, ReportPart};
+use server_probes::probe_all;
 pub use service_login::ServiceLogin;
 use sockets::{ServicePresence, ServiceReport};
 
@@ -167,52 +165,6 @@ pub async fn examine(
     Ok(collector.finish())
 }
 
-/// The installed unit, with its readable directives.
-struct InstalledUnit {
-    unit: Option<SystemdUnit>,
-    directives: Option<unit::UnitDirectives>,
-}
-
-impl InstalledUnit {
-    fn find() -> Self {
-        let unit = SystemdUnit::installed();
-        let directives = unit.as_ref().and_then(directives);
-        Self { unit, directives }
-    }
-
-    /// Returns the words of `ExecStart=`.
-    fn command(&self) -> Vec<&str> {
-        self.directives.as_ref().map(unit::command).unwrap_or_default()
-    }
-}
-
-/// Returns the configuration file to examine, with the reason for its choice.
-async fn named_file(
-    request: &DoctorRequest,
-    unit: &InstalledUnit,
-) -> Option<(PathBuf, &'static str)> {
-    if let Some(file) = &request.file {
-        return Some((file.clone(), "`--config` names it."));
-    }
-    if let Some(file) = config::file_of_environment() {
-        return Some((file, "`METAMCP_CONFIG` of this environment names it."));
-    }
-    let socket = request.socket.as_ref().unwrap_or(&request.default_socket);
-    let of_service = sockets::environment(socket).await.and_then(|it| it.configuration);
-    let own = files::own_directory("XDG_CONFIG_HOME", ".config");
-    let of_unit = || unit::config_of_environment(unit.directives.as_ref()?, own.as_deref());
-    let named = [
-        (of_service, "The running service reads it."),
-        (
-            unit::config_of(&unit.command(), own.as_deref()),
-            "`ExecStart=` of metamcp.service names it.",
-        ),
-        (of_unit(), "`Environment=METAMCP_CONFIG=` of metamcp.service names it."),
-        (config::usual_file(), "It is the default file."),
-    ];
-    named.into_iter().find_map(|(file, why)| Some((file?, why)))
-}
-
 /// Returns the servers that the service has not connected yet.
 fn untried(
     service: &ServiceReport,
@@ -269,188 +221,4 @@ async fn examine_host(
     host::clock(found).await;
     host::memory(found);
     collector.show();
-}
-
-/// Loads the configuration as the service does, with the variables of this environment; `named` is
-/// the file and the reason for its choice.
-fn configuration(named: Option<&(PathBuf, &str)>, found: &mut Vec<Finding>) -> Option<Config> {
-    let Some((file, why)) = named else {
-        found.push(
-            Finding::warning(Configuration, "there is no configuration file")
-                .because("Without one, metamcp serves three demonstration servers.")
-                .fix("Write /etc/metamcp/metamcp.toml, or name your file with --config.")
-                .nix("services.metamcp.servers.NAME.package = pkgs.THE_SERVER;"),
-        );
-        return None;
-    };
-    let sources =
-        ConfigSources { variables: environment::of_process(), ..ConfigSources::of_file(file) };
-    let loaded = match sources.load() {
-        Ok(loaded) => loaded,
-        Err(error) => {
-            let fix = match &error {
-                LoadError::Read { .. } => "Name a file that this user may read with --config.",
-                LoadError::Content(_) => "Correct it there, then run `metamcp check FILE`.",
-            };
-            found.push(
-                Finding::error(Configuration, "metamcp refuses the configuration")
-                    .because(format!("{}\n{why}", chain(&error).trim_end()))
-                    .fix(fix),
-            );
-            return None;
-        }
-    };
-    for variable in &loaded.unknown_variables {
-        found.push(
-            Finding::warning(Configuration, format!("the variable {variable} has no effect"))
-                .because("It begins with METAMCP_, but names no key of the configuration.")
-                .fix("Remove it, or correct its name: METAMCP_SECTION_KEY."),
-        );
-    }
-    let servers = finding::count(loaded.config.servers.len(), "server");
-    let what = format!("{}: {servers}", file.display());
-    found.push(Finding::ok(Configuration, what).because(*why));
-    if let Some(warning) = loaded.config.execute.warning() {
-        found.push(
-            Finding::warning(Configuration, "scripts run without isolation")
-                .because(warning)
-                .nix("services.metamcp.settings.execute.profile = \"standard\";"),
-        );
-    }
-    for (name, server) in &loaded.config.servers {
-        if let Some(state) = server.shared_state() {
-            let what = format!("all clients of `{name}` share {state}");
-            found.push(
-                Finding::warning(Configuration, what)
-                    .because("The server keeps it between the calls of different clients.")
-                    .fix("Set `sharing = \"session\"` for this server, so that each client has its own.")
-                    .nix(format!("services.metamcp.servers.{name}.sharing = \"session\";")),
-            );
-        }
-    }
-    Some(loaded.config)
-}
-
-/// Returns the `[Service]` directives of a unit, from its readable files.
-fn directives(unit: &SystemdUnit) -> Option<unit::UnitDirectives> {
-    let text = |file: &Path| {
-        let bytes = files::bounded(file, defaults::UNIT_FILE_BYTES_MAX).ok()?;
-        String::from_utf8(bytes).ok()
-    };
-    let main = text(&unit.file()?)?;
-    let more = unit.drop_ins().into_iter().filter_map(|file| text(&file));
-    let texts: Vec<String> = [main].into_iter().chain(more).collect();
-    Some(unit::read(texts.iter().map(String::as_str)))
-}
-
-/// Examines the unit, and the program that it starts.
-async fn examine_unit(
-    unit: &SystemdUnit,
-    directives: &unit::UnitDirectives,
-    command: &[&str],
-    found: &mut Vec<Finding>,
-) {
-    let n_before = found.len();
-    found.extend(unit::compare(directives, unit.is_of_user));
-    let Some(program) = command.first() else {
-        found.push(
-            Finding::error(Unit, format!("{} has no `ExecStart=`", unit.name))
-                .fix("Install the shipped unit, `systemd/metamcp.service`."),
-        );
-        return;
-    };
-    let ours = std::env::current_exe().and_then(|path| path.canonicalize()).ok();
-    match Path::new(program).canonicalize() {
-        Err(error) => found.push(
-            Finding::error(Unit, format!("{} starts `{program}`, which is missing", unit.name))
-                .because(error.to_string())
-                .fix("Install metamcp there, or correct `ExecStart=`."),
-        ),
-        Ok(path) if Some(&path) != ours.as_ref() => {
-            let output = host::output(program, &["--version"]).await.unwrap_or_default();
-            let theirs = output.trim().strip_prefix("metamcp ").unwrap_or("of unknown version");
-            let ours = env!("CARGO_PKG_VERSION");
-            if theirs != ours {
-                let name = &unit.name;
-                let what = format!("{name} starts metamcp {theirs}, and this program is {ours}");
-                let fix = format!("Install this program as `{program}`, or run that one.");
-                found.push(Finding::warning(Unit, what).fix(fix));
-            }
-        }
-        Ok(_) => {}
-    }
-    if found.len() == n_before {
-        found.push(Finding::ok(Unit, format!("{} matches the shipped unit", unit.name)));
-    }
-}
-
-/// Probes all servers, or the requested one; several at a time. Each outcome is sent when it is
-/// known.
-async fn probe_all(
-    config: &Config,
-    request: &DoctorRequest,
-    service: Option<&ServiceReport>,
-    closing: &CancellationToken,
-    outcomes: &mpsc::Sender<ProbeOutcome>,
-) {
-    let (credentials, children) =
-        (credentials_directory(), Semaphore::new(defaults::DOCTOR_CHILDREN_MAX));
-    let credentials = credentials.as_deref();
-    let timeout = request.probe_timeout;
-    let site = ProbeSite { credentials, service, children: &children, closing, timeout };
-    let only = request.server.as_ref();
-    let servers = config.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
-    stream::iter(servers)
-        .take_until(closing.cancelled())
-        .map(|(name, server)| probe_one(name, server, &site))
-        .buffer_unordered(defaults::DOCTOR_PROBES_MAX)
-        // The receiver lives as long as this sender.
-        .for_each(|outcome| async move { drop(outcomes.send(outcome).await) })
-        .await;
-}
-
-/// Probes a server, and judges it by what the service knows.
-async fn probe_one(name: &ServerName, server: &ServerConfig, site: &ProbeSite<'_>) -> ProbeOutcome {
-    let mut outcome = probe::probe(name, server, site).await;
-    judge_secret(&mut outcome, site.service);
-    if let Some(service) = site.service {
-        judge_in_service(&mut outcome, server, service);
-    }
-    outcome
-}
-
-/// Adds the view of the service to the outcome of a probe.
-fn judge_in_service(outcome: &mut ProbeOutcome, server: &ServerConfig, service: &ServiceReport) {
-    let name = outcome.connection.server.clone();
-    if let Some(state) = service.states.get(&name) {
-        service_view::judge(outcome, state);
-        if state.status == "connected" {
-            return;
-        }
-    }
-    let TransportConfig::Stdio { command, .. } = &server.transport else { return };
-    let here = ServerFiles::examine(server);
-    let (Some(environment), Some(here)) = (&service.environment, &here) else { return };
-    outcome.findings.extend(service_view::compare_files(&name, environment, command, here));
-}
-
-/// Reports a missing secret as the service would: the service may have what this shell lacks.
-fn judge_secret(outcome: &mut ProbeOutcome, service: Option<&ServiceReport>) {
-    if !outcome.lacks_secret {
-        return;
-    }
-    let server = &outcome.connection.server;
-    let is_in_service = service.and_then(|service| service.secrets.get(server));
-    let Some(finding) = outcome.findings.first_mut() else { return };
-    match is_in_service {
-        Some(true) => {
-            finding.why = Some("The service can read it; only this command cannot.".to_owned());
-            (finding.fix, finding.nix) = (None, None);
-        }
-        Some(false) => {
-            finding.level = FindingSeverity::Error;
-            finding.what.push_str(", nor by the service");
-        }
-        None => {}
-    }
 }
