@@ -231,7 +231,7 @@ impl StatusBoard {
             pid: std::process::id(),
             uptime_ms: u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
             clients: self.n_clients(),
-            sessions: self.sessions.census().n_sessions(),
+            sessions: self.sessions.n_present(),
             // A task always makes this call.
             tasks: Handle::try_current().map_or(0, |it| it.metrics().num_alive_tasks()),
             generation: self.pool.n_connected(),

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{
-    SessionRegistry,
+    Session, SessionRegistry,
     client_record::{ClientName, ClientRecord, ClientTransport},
 };
 use crate::{
@@ -103,6 +103,12 @@ impl ClientRegister {
         present
     }
 
+    fn n_present(&self, now: Instant) -> usize {
+        let n_attached =
+            self.attached_clients().iter().filter(|known| known.strong_count() > 0).count();
+        n_attached + self.sessionless_clients().values().filter(|it| it.is_recent(now)).count()
+    }
+
     fn sessionless_clients(
         &self,
     ) -> MutexGuard<'_, HashMap<(Account, ClientName), Arc<ClientRecord>>> {
@@ -125,17 +131,26 @@ impl SessionRegistry {
     pub fn census(&self) -> ClientCensus {
         let now = Instant::now();
         let mut present = self.clients.present(now);
-        for session in self.read().values() {
-            let Some(record) = session.client_record() else { continue };
-            // The register has those on pipes.
-            if record.transport() != ClientTransport::Pipe
-                && (session.is_in_use() || record.is_recent(now))
-            {
-                present.push(Arc::clone(record));
-            }
-        }
+        let sessions = self.read();
+        present.extend(sessions.values().filter_map(|it| present_record(it, now)).cloned());
         ClientCensus { now, present }
     }
+
+    /// Returns the number of sessions of the clients that are present now, without a list of them.
+    pub fn n_present(&self) -> usize {
+        let now = Instant::now();
+        let n_without_session = self.clients.n_present(now);
+        let sessions = self.read();
+        n_without_session + sessions.values().filter_map(|it| present_record(it, now)).count()
+    }
+}
+
+/// Returns the record of the client of a session, if it is present; the register has those on pipes.
+fn present_record(session: &Session, now: Instant) -> Option<&Arc<ClientRecord>> {
+    let record = session.client_record()?;
+    let is_present = record.transport() != ClientTransport::Pipe
+        && (session.is_in_use() || record.is_recent(now));
+    is_present.then_some(record)
 }
 
 impl ClientCensus {
@@ -210,11 +225,13 @@ mod tests {
         time::advance(defaults::CLIENT_PRESENT_WINDOW / 2).await;
         let found = census(&register);
         assert_eq!((found.n_sessions(), found.n_users(&server)), (1, 1));
+        assert_eq!(register.n_present(Instant::now()), 1);
         let ago = defaults::CLIENT_PRESENT_WINDOW.as_millis();
         assert_eq!(found.summaries()[0].last_call_ago_ms.map(u128::from), Some(ago));
 
         time::advance(defaults::CLIENT_PRESENT_WINDOW).await;
         assert_eq!(census(&register).n_sessions(), 0);
+        assert_eq!(register.n_present(Instant::now()), 0);
     }
 
     #[tokio::test(start_paused = true)]
@@ -226,7 +243,9 @@ mod tests {
         let found = census(&register).summaries();
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].sessions, found[0].transport), (2, "stdio"));
+        assert_eq!(register.n_present(Instant::now()), 2);
         drop((record, other));
+        assert_eq!(register.n_present(Instant::now()), 0);
         assert_eq!(census(&register).n_sessions(), 0);
     }
 
