@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     config::{self, Config, TransportConfig, load},
+    control::socket_client::ControlClientError,
     error_report::chain,
     tls::{self, TlsIdentity},
 };
@@ -153,8 +154,17 @@ fn show(args: &Args, named: Option<PathBuf>) -> Result<(), Failed> {
 /// Asks the running service, if there is one, for items of the servers in `config` that have the
 /// same name in the merged view.
 fn ask(socket: Option<&Path>, config: &Config) -> Result<(), Failed> {
-    // Without a service that answers this user, no conflicts are known.
-    let Ok(status) = service_target::ask(socket, "daemon/status", None)? else { return Ok(()) };
+    let status = match service_target::ask(socket, "daemon/status", None)? {
+        Ok(status) => status,
+        Err(error @ ControlClientError::Silent { .. }) => {
+            let text = "items with the same name are not checked";
+            output::eprint(&format!("warning: {text}: {}\n", chain(&error)));
+            output::hint(&format!("hint: {}\n", error.hint().unwrap_or_default()));
+            return Ok(());
+        }
+        // Without a service that answers this user, no conflicts are known.
+        Err(_) => return Ok(()),
+    };
     let is_declared =
         |server: &Value| server.as_str().is_some_and(|name| config.servers.contains_key(name));
     let lines: Vec<String> = output::items(&status["collisions"])

@@ -5,7 +5,7 @@
 
 use std::{os::unix::process::CommandExt as _, path::Path, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
     FAILED, Failed, UNAVAILABLE, USAGE, auto_start, log_file, output,
@@ -132,8 +132,7 @@ enum LogSource {
 async fn of_service(args: &Args) -> Result<LogSource, Failed> {
     let mut service = match open(&args.target).await {
         Ok(service) => service,
-        Err(error @ ControlClientError::Unreachable(..)) => return Ok(LogSource::Dead(error)),
-        Err(error) => return Err(service_target::failed(error)),
+        Err(error) => return dead(error),
     };
     let mut params = json!({ "server": args.server, "level": args.level.map(LineLevel::name) });
     let since_ms = args.since.as_deref().map(since_ms);
@@ -143,7 +142,10 @@ async fn of_service(args: &Args) -> Result<LogSource, Failed> {
             let mut first = params.clone();
             first["lines"] = json!(args.lines);
             first["since"] = json!(since_ms.flatten());
-            Some(ask(&mut service, &first).await?)
+            match ask(&mut service, &first).await {
+                Ok(page) => Some(page),
+                Err(error) => return dead(error),
+            }
         }
     };
     let is_whole = page.as_ref().is_some_and(|page| {
@@ -151,8 +153,12 @@ async fn of_service(args: &Args) -> Result<LogSource, Failed> {
         let n_kept = page["keptMax"].as_u64().unwrap_or_default();
         !is_cut && args.lines.is_none_or(|lines| lines as u64 <= n_kept)
     });
-    if !is_whole && let Some(unit) = unit_of_service(&mut service).await? {
-        return Ok(LogSource::Journal(unit));
+    if !is_whole {
+        match unit_of_service(&mut service).await {
+            Ok(None) => {}
+            Ok(Some(unit)) => return Ok(LogSource::Journal(unit)),
+            Err(error) => return dead(error),
+        }
     }
     let Some(mut page) = page else { return Err(unknown_time(args)) };
     if !is_whole {
@@ -168,7 +174,7 @@ async fn of_service(args: &Args) -> Result<LogSource, Failed> {
         }
         params["after"] = page["next"].clone();
         params["wait"] = json!(FOLLOW_WAIT.as_millis() as u64);
-        page = ask(&mut service, &params).await?;
+        page = ask(&mut service, &params).await.map_err(service_target::failed)?;
     }
 }
 
@@ -185,20 +191,34 @@ async fn open(target: &ServiceTarget) -> Result<ControlConnection, ControlClient
     opened
 }
 
-async fn ask(service: &mut ControlConnection, params: &Value) -> Result<Value, Failed> {
+/// Returns the source of the lines without a service; another error is the failure of the command.
+fn dead(error: ControlClientError) -> Result<LogSource, Failed> {
+    match error {
+        ControlClientError::Unreachable(..) | ControlClientError::Silent { .. } => {
+            Ok(LogSource::Dead(error))
+        }
+        error => Err(service_target::failed(error)),
+    }
+}
+
+async fn ask(service: &mut ControlConnection, params: &Value) -> Result<Value, ControlClientError> {
     let mut params = params.clone();
     if let Some(members) = params.as_object_mut() {
         members.retain(|_, value| !value.is_null());
     }
     let timeout = FOLLOW_WAIT + defaults::CONTROL_TIMEOUT;
-    let answer = service.ask("daemon/logs", &params.to_string(), timeout).await;
-    service_target::value(&answer.map_err(service_target::failed)?)
+    value(&service.ask("daemon/logs", &params.to_string(), timeout).await?)
 }
 
-async fn unit_of_service(service: &mut ControlConnection) -> Result<Option<SystemdUnit>, Failed> {
-    let status = service_target::request(service, "daemon/status", &json!({})).await?;
-    let pid = service_target::value(&status)?["pid"].as_u64();
-    Ok(pid.and_then(SystemdUnit::of_process))
+async fn unit_of_service(
+    service: &mut ControlConnection,
+) -> Result<Option<SystemdUnit>, ControlClientError> {
+    let status = service.ask("daemon/status", "{}", defaults::CONTROL_TIMEOUT).await?;
+    Ok(value(&status)?["pid"].as_u64().and_then(SystemdUnit::of_process))
+}
+
+fn value(answer: &RawValue) -> Result<Value, ControlClientError> {
+    serde_json::from_str(answer.get()).map_err(ControlClientError::Unreadable)
 }
 
 /// Returns the time that a `--since` names relative to now, in milliseconds since 1970. A number
@@ -263,7 +283,14 @@ fn of_dead_service(
 ) -> Result<(), Failed> {
     let named = args.target.socket.as_deref();
     let is_usual = named.is_none_or(|socket| socket == Path::new(SYSTEM_SOCKET));
+    let warn_of_hang = || {
+        if matches!(error, ControlClientError::Silent { .. }) {
+            output::eprint(&format!("warning: {}\n", chain(&error)));
+            output::hint(&format!("hint: {}\n", error.hint().unwrap_or_default()));
+        }
+    };
     if let Some(unit) = SystemdUnit::installed().filter(|_| is_usual) {
+        warn_of_hang();
         output::eprint(&format!(
             "note: no service answers: this is the journal of {}\n",
             unit.name
@@ -275,6 +302,7 @@ fn of_dead_service(
     });
     let path = auto_start::log_file();
     if is_launched && path.exists() {
+        warn_of_hang();
         return log_file::show(args, &path, server);
     }
     Err(service_target::failed(error).detail("there is no log of an earlier service here"))

@@ -57,6 +57,8 @@ mod stdio;
 mod stop;
 mod tasks;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod text_table;
 mod tools;
 mod typegen;
@@ -215,6 +217,9 @@ impl Failed {
 
 /// Creates a runtime: with one thread for a command, with several for a service.
 fn runtime(mut builder: Builder) -> Result<Runtime, Failed> {
+    // The tests of commands wait without taking time.
+    #[cfg(test)]
+    builder.start_paused(true);
     let built = builder.enable_all().build();
     built.map_err(|error| Failed::new(FAILED, format!("cannot start the async runtime: {error}")))
 }
@@ -230,41 +235,9 @@ fn as_text(word: Option<&OsString>) -> Option<&str> {
     word.and_then(|word| word.to_str())
 }
 
-/// Runs the command of the arguments and returns its exit code; `metamcp --help` lists the codes.
-pub fn main() -> ExitCode {
-    // Started by the service, once for each script: without the parser, which takes longer.
-    let mut words = std::env::args_os().skip(1);
-    let first = words.next();
-    if first.as_ref().is_some_and(|word| word == "sandbox") {
-        let [profile, parent] = [words.next(), words.next()];
-        return sandbox::main(as_text(profile.as_ref()), as_text(parent.as_ref()));
-    }
-    if first.is_some_and(|word| word == complete_words::NAME) {
-        // Run by the scripts of shells with `--` and the words of a command line.
-        let words = words.skip(1).map(|word| word.to_string_lossy().into_owned());
-        return exit_code(complete_words::run(words));
-    }
-    let parsed = help::command_line().try_get_matches();
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
-        Ok(cli) => cli,
-        Err(error) if error.use_stderr() => {
-            output::eprint(&help::usage_error(&error));
-            return ExitCode::from(USAGE);
-        }
-        // Help and version are not errors.
-        Err(text) => {
-            output::print(&text.to_string());
-            return ExitCode::SUCCESS;
-        }
-    };
-    name_sources::restrict_sources();
-    terminal::choose_colour(cli.options.color);
-    if cli.options.quiet {
-        output::be_quiet();
-    }
-    // A service continues even if its first output could not be written.
-    let is_serving = matches!(cli.command, Command::Serve(_) | Command::DemoServer(_));
-    let done = match cli.command {
+/// Runs a command.
+fn execute(command: Command) -> Result<(), Failed> {
+    match command {
         Command::Serve(args) => serve::run(args),
         Command::Check(args) => check::run(&args),
         Command::Status(args) => status::run(&args),
@@ -303,7 +276,44 @@ pub fn main() -> ExitCode {
         Command::Completions(args) => generate::completions(&args),
         Command::Man(args) => generate::manual(&args),
         Command::Help(args) => help::run(&args),
+    }
+}
+
+/// Runs the command of the arguments and returns its exit code; `metamcp --help` lists the codes.
+pub fn main() -> ExitCode {
+    // Started by the service, once for each script: without the parser, which takes longer.
+    let mut words = std::env::args_os().skip(1);
+    let first = words.next();
+    if first.as_ref().is_some_and(|word| word == "sandbox") {
+        let [profile, parent] = [words.next(), words.next()];
+        return sandbox::main(as_text(profile.as_ref()), as_text(parent.as_ref()));
+    }
+    if first.is_some_and(|word| word == complete_words::NAME) {
+        // Run by the scripts of shells with `--` and the words of a command line.
+        let words = words.skip(1).map(|word| word.to_string_lossy().into_owned());
+        return exit_code(complete_words::run(words));
+    }
+    let parsed = help::command_line().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            output::eprint(&help::usage_error(&error));
+            return ExitCode::from(USAGE);
+        }
+        // Help and version are not errors.
+        Err(text) => {
+            output::print(&text.to_string());
+            return ExitCode::SUCCESS;
+        }
     };
+    name_sources::restrict_sources();
+    terminal::choose_colour(cli.options.color);
+    if cli.options.quiet {
+        output::be_quiet();
+    }
+    // A service continues even if its first output could not be written.
+    let is_serving = matches!(cli.command, Command::Serve(_) | Command::DemoServer(_));
+    let done = execute(cli.command);
     let done = match (done, output::lost()) {
         (Ok(()), Some(error)) if !is_serving => {
             Err(Failed::new(FAILED, format!("cannot write to standard output: {error}")))

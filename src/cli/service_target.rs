@@ -224,14 +224,19 @@ pub(super) fn failed(error: ControlClientError) -> Failed {
             let SocketDenial { text, hint } = SocketDenial::examine(path);
             Failed::new(UNAVAILABLE, text).hint(hint)
         }
-        ControlClientError::Unreachable(..) | ControlClientError::Silent(..) => {
-            Failed::new(UNAVAILABLE, chain(&error)).hint(
-                "Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.",
-            )
-        }
         ControlClientError::Refused(refusal) => refused(&refusal),
-        ControlClientError::Unreadable(_) | ControlClientError::Oversized(_) => {
-            Failed::new(FAILED, chain(&error))
+        error => {
+            let failed = Failed::new(
+                match error {
+                    ControlClientError::Unreadable(_) | ControlClientError::Oversized(_) => FAILED,
+                    _ => UNAVAILABLE,
+                },
+                chain(&error),
+            );
+            match error.hint() {
+                Some(hint) => failed.hint(hint),
+                None => failed,
+            }
         }
     }
 }

@@ -75,14 +75,19 @@ impl Drop for Page {
 
 fn watch(args: &Args) -> Result<(), Failed> {
     service_target::run(async {
-        let mut interrupted = listen_for_ctrl_c()?;
         let mut ticks = time::interval(defaults::WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
-        // The first connection must succeed; after that, the service may disappear and return.
-        let mut service = Some(args.common.target.connect_running().await?);
+        // The first report must succeed; after that, the service may disappear and return.
+        let mut service = None;
+        ticks.tick().await;
+        let mut last = report(args, &mut service).await?;
+        let mut interrupted = listen_for_ctrl_c()?;
         let page = Page::open();
-        let mut last = String::new();
         loop {
+            match page {
+                Some(_) => Page::draw(&last),
+                None => output::print(&format!("{last}\n")),
+            }
             let next = async {
                 ticks.tick().await;
                 report(args, &mut service).await
@@ -91,17 +96,10 @@ fn watch(args: &Args) -> Result<(), Failed> {
                 reported = next => reported,
                 _ = interrupted.recv() => break,
             };
-            last = match reported {
-                Ok(text) => text,
-                Err(failed) => {
-                    service = None;
-                    format!("{}\n", failed.text)
-                }
-            };
-            match page {
-                Some(_) => Page::draw(&last),
-                None => output::print(&format!("{last}\n")),
-            }
+            last = reported.unwrap_or_else(|failed| {
+                service = None;
+                format!("{}\n", failed.text)
+            });
         }
         // The last state stays visible.
         if page.is_some() {

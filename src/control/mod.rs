@@ -223,6 +223,8 @@ async fn dispatch(request: &ControlRequest<'_>) -> MethodResult {
         Method::AuthFinish => logins::finish(request).await,
         Method::AuthLogout => logins::logout(request).await,
         Method::AuthDocument => logins::document(request),
+        // It shows that the service is alive.
+        Method::Ping => Ok("{}".to_owned()),
         Method::DaemonStatus => daemon::status(request).await,
         Method::DaemonEnvironment => service_environment::environment(request).await,
         Method::DaemonLogs => logs::logs(request).await,

@@ -62,6 +62,7 @@ methods! {
         &["server?", "level?", "lines?", "since?", "after?", "wait?"];
     ConfigReload = "config/reload", Operators, &["configPath?"];
     DaemonStop = "daemon/stop", Operators, &[];
+    Ping = "ping", All, &[];
     McpAttach = "mcp/attach", All, &["view?", "server?"];
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, value::RawValue};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
-    time,
+    time::{self, Instant},
 };
 
 use crate::{
@@ -21,8 +21,9 @@ use crate::{
         Message,
         jsonrpc::MessagePart,
         ndjson::{self, LineDecoder, NdjsonLine},
-        payloads::method::CANCELLED,
+        payloads::method::{CANCELLED, PING},
     },
+    systemd::own_unit::SystemdUnit,
 };
 
 /// The reason why there is no answer.
@@ -31,9 +32,22 @@ pub enum ControlClientError {
     /// No service listens at this socket.
     #[error("no service answers at `{}`", .0.display())]
     Unreachable(PathBuf, #[source] io::Error),
-    /// The service at this socket did not answer within this time.
-    #[error("the service at `{}` did not answer within {} s", .0.display(), .1.as_secs())]
-    Silent(PathBuf, Duration),
+    /// The service at this socket accepted a connection, and sent nothing within this time.
+    #[error(
+        "the service at `{}` accepted the connection and did not answer within {} s: it hangs or is stopped",
+        path.display(), timeout.as_secs()
+    )]
+    Silent {
+        /// The path of the socket.
+        path: PathBuf,
+        /// The process that listens at the socket, if known.
+        pid: Option<i32>,
+        /// The time that it had.
+        timeout: Duration,
+    },
+    /// The service at this socket is alive, and did not answer a request within this time.
+    #[error("the service at `{}` did not answer this request within {} s", .0.display(), .1.as_secs())]
+    Late(PathBuf, Duration),
     /// The service refused.
     #[error("{}", _0.message)]
     Refused(Box<ServiceError>),
@@ -43,6 +57,37 @@ pub enum ControlClientError {
     /// The answer has this length in bytes, more than the maximum.
     #[error("the answer has {} bytes, more than {}", .0, defaults::CONTROL_ANSWER_BYTES_MAX)]
     Oversized(usize),
+}
+
+impl ControlClientError {
+    /// Returns the remedy; `None` if the service names it, or there is none.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unreachable(..) => Some(
+                "Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.".to_owned(),
+            ),
+            Self::Silent { pid, .. } => Some(match (unit(*pid), pid) {
+                (Some(SystemdUnit { name, is_of_user }), _) => {
+                    let systemctl = if is_of_user { "systemctl --user" } else { "systemctl" };
+                    format!("Run `{systemctl} status {name}` to see its state, and `{systemctl} restart {name}` to replace it.")
+                }
+                (None, Some(pid)) => {
+                    format!("Run `ps {pid}` to see its state. `kill -KILL {pid}` ends it; then start it again with `metamcp serve`.")
+                }
+                (None, None) => "End its process, and start it again with `metamcp serve`.".to_owned(),
+            }),
+            Self::Late(..) => Some("It is busy: run `metamcp logs` to see why, or try again.".to_owned()),
+            Self::Refused(_) | Self::Unreadable(_) | Self::Oversized(_) => None,
+        }
+    }
+}
+
+/// Returns the unit of the process that listens at a socket: systemd listens for the installed one.
+fn unit(pid: Option<i32>) -> Option<SystemdUnit> {
+    match pid {
+        Some(1) => SystemdUnit::installed(),
+        pid => SystemdUnit::of_process(pid?.try_into().ok()?),
+    }
 }
 
 /// An error of the service.
@@ -93,6 +138,9 @@ pub struct ControlConnection {
     lines: LineDecoder,
     path: PathBuf,
     n_requests: u64,
+    /// The end of the wait for the first message; `None` before the first request, and once the
+    /// service has sent something.
+    first_until: Option<Instant>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +152,8 @@ struct Answer {
 impl ControlConnection {
     /// Connects to the service at `path`. Cancel safe: no connection is left open.
     ///
+    /// The service must send something within [`defaults::CONTROL_TIMEOUT`] of the first request.
+    ///
     /// # Errors
     ///
     /// [`ControlClientError::Unreachable`] if no service listens there, or it is not accessible.
@@ -113,22 +163,43 @@ impl ControlConnection {
 
     async fn open_for(path: &Path, length_max: usize) -> Result<Self, ControlClientError> {
         let unreachable = |source| ControlClientError::Unreachable(path.to_owned(), source);
-        let stream = UnixStream::connect(path).await.map_err(unreachable)?;
+        let until = Instant::now() + defaults::CONTROL_TIMEOUT;
+        let stream = loop {
+            match UnixStream::connect(path).await {
+                // The service has accepted no connection for so long that its backlog is full.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if Instant::now() >= until {
+                        let timeout = defaults::CONTROL_TIMEOUT;
+                        let path = path.to_owned();
+                        return Err(ControlClientError::Silent { path, pid: None, timeout });
+                    }
+                    time::sleep(defaults::LAUNCH_POLL).await;
+                }
+                connected => break connected.map_err(unreachable)?,
+            }
+        };
         let lines = LineDecoder::new(length_max);
-        Ok(Self { stream, lines, path: path.to_owned(), n_requests: 0 })
+        Ok(Self { stream, lines, path: path.to_owned(), n_requests: 0, first_until: None })
     }
 
-    /// Sends a request with `params`, JSON text, and returns its number. Not cancel safe: half a
-    /// line may have been sent.
+    /// Sends a request with `params`, JSON text, and returns its number. A ping precedes the first
+    /// one: its answer tells a service that hangs from one that works on the request. Not cancel
+    /// safe: half a line may have been sent.
     ///
     /// # Errors
     ///
-    /// [`ControlClientError::Unreachable`] when the service has gone.
+    /// [`ControlClientError`] when the service has gone, or hangs.
     pub async fn send(&mut self, method: &str, params: &str) -> Result<u64, ControlClientError> {
+        let ping = (self.n_requests == 0).then(|| {
+            self.first_until = Some(Instant::now() + defaults::CONTROL_TIMEOUT);
+            Message::request(PING, None).with(MessagePart::Id, "0")
+        });
         self.n_requests += 1;
         let number = self.n_requests;
         let request = Message::request(method, Some(params));
-        self.write(&request.with(MessagePart::Id, &number.to_string())).await?;
+        let request = request.with(MessagePart::Id, &number.to_string());
+        // Both in one write, so that the ping costs no exchange of its own.
+        self.write(ping.as_slice().iter().chain([&request])).await?;
         Ok(number)
     }
 
@@ -140,7 +211,7 @@ impl ControlConnection {
     /// [`ControlClientError::Unreachable`] when the service has gone.
     pub async fn cancel(&mut self, number: u64) -> Result<(), ControlClientError> {
         let params = format!(r#"{{"requestId":{number}}}"#);
-        self.write(&Message::notification(CANCELLED, Some(&params))).await
+        self.write([&Message::notification(CANCELLED, Some(&params))]).await
     }
 
     /// Tells the service that no more requests follow. It answers those that run, and disconnects.
@@ -174,10 +245,13 @@ impl ControlConnection {
                 }
             }
             self.lines.buffer().reserve(READ_BYTES);
-            match self.stream.read_buf(self.lines.buffer()).await {
-                Ok(0) => return Err(self.gone(io::ErrorKind::UnexpectedEof.into())),
-                Ok(_) => {}
-                Err(error) => return Err(self.gone(error)),
+            let until = self.first_until;
+            let reading = self.stream.read_buf(self.lines.buffer());
+            match in_time(until, reading).await {
+                Some(Ok(0)) => return Err(self.gone(io::ErrorKind::UnexpectedEof.into())),
+                Some(Ok(_)) => self.first_until = None,
+                Some(Err(error)) => return Err(self.gone(error)),
+                None => return Err(self.silent(defaults::CONTROL_TIMEOUT)),
             }
         }
     }
@@ -200,7 +274,8 @@ impl ControlConnection {
         };
         match time::timeout(timeout, exchange).await {
             Ok(answer) => answer,
-            Err(_) => Err(ControlClientError::Silent(self.path.clone(), timeout)),
+            Err(_) if self.first_until.is_some() => Err(self.silent(timeout)),
+            Err(_) => Err(ControlClientError::Late(self.path.clone(), timeout)),
         }
     }
 
@@ -216,11 +291,26 @@ impl ControlConnection {
         }
     }
 
-    async fn write(&mut self, message: &Message) -> Result<(), ControlClientError> {
-        let message = ndjson::on_one_line(message.bytes().clone());
-        let line = [&message[..], b"\n"].concat();
-        let written = self.stream.write_all(&line).await;
-        written.map_err(|error| self.gone(error))
+    async fn write(
+        &mut self,
+        messages: impl IntoIterator<Item = &Message>,
+    ) -> Result<(), ControlClientError> {
+        let mut lines = Vec::new();
+        for message in messages {
+            lines.extend_from_slice(&ndjson::on_one_line(message.bytes().clone()));
+            lines.push(b'\n');
+        }
+        match in_time(self.first_until, self.stream.write_all(&lines)).await {
+            Some(written) => written.map_err(|error| self.gone(error)),
+            None => Err(self.silent(defaults::CONTROL_TIMEOUT)),
+        }
+    }
+
+    fn silent(&self, timeout: Duration) -> ControlClientError {
+        let listener = self.stream.peer_cred().ok().and_then(|peer| peer.pid());
+        // The process has no number here if it is outside this container.
+        let pid = listener.filter(|pid| *pid > 0);
+        ControlClientError::Silent { path: self.path.clone(), pid, timeout }
     }
 
     fn gone(&self, source: io::Error) -> ControlClientError {
@@ -230,6 +320,14 @@ impl ControlConnection {
 
 /// The minimum buffer space for a read, in bytes.
 const READ_BYTES: usize = 16 << 10;
+
+/// Waits for an operation, at most `until` that time if there is one; `None` after it.
+async fn in_time<T>(until: Option<Instant>, operation: impl Future<Output = T>) -> Option<T> {
+    match until {
+        Some(until) => time::timeout_at(until, operation).await.ok(),
+        None => Some(operation.await),
+    }
+}
 
 /// Reads one line from the service; `None` if it has no meaning for a client.
 fn parse(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError> {
@@ -266,8 +364,10 @@ pub async fn attach(
     length_max: usize,
 ) -> Result<(UnixStream, LineDecoder), ControlClientError> {
     let mut connection = ControlConnection::open_for(path, length_max).await?;
-    let request = connection.send("mcp/attach", params).await?;
-    connection.answer_to(request).await?;
+    // Without a ping: an MCP client takes the connection over only before other requests.
+    let request = Message::request("mcp/attach", Some(params)).with(MessagePart::Id, "1");
+    connection.write([&request]).await?;
+    connection.answer_to(1).await?;
     Ok((connection.stream, connection.lines))
 }
 

@@ -107,9 +107,8 @@ async fn probe(path: &Path) -> ProbeResult {
         {
             ProbeResult::NoProcess(source)
         }
-        Ok(Err(ControlClientError::Unreachable(..) | ControlClientError::Silent(..))) | Err(_) => {
-            ProbeResult::Silent
-        }
+        Ok(Err(ControlClientError::Unreachable(..) | ControlClientError::Silent { .. }))
+        | Err(_) => ProbeResult::Silent,
         // An answer of any kind.
         Ok(_) => ProbeResult::Answers,
     }

@@ -24,8 +24,8 @@ const EXIT_CODES_ENTRIES: &[ErrorEntry] = &[
     ),
     entry(
         "69",
-        "No service answers.",
-        "Start the service, or name its socket with `--socket`; `metamcp doctor` finds the reason.",
+        "No service answers, or it hangs.",
+        "Start the service, restart one that hangs, or name its socket with `--socket`; `metamcp doctor` finds the reason.",
     ),
     entry(
         "78",
