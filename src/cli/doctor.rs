@@ -35,10 +35,11 @@ pub(super) struct Args {
     /// Examine only this server
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
-    /// Do not start or connect to any server
+    /// Do not start or connect to any server: report the states of servers in the running service
     #[arg(long, conflicts_with = "server")]
     no_dial: bool,
-    /// The time that each server may take: 500ms, 30s, 5m; a number without a unit is in seconds
+    /// The time that each server may take: 500ms, 30s, 5m; a number without a unit is in seconds. All
+    /// of them together take at most six times as long
     #[arg(long, value_name = "TIME", value_parser = quantity::time_limit, default_value = PROBE_TIMEOUT)]
     timeout: Duration,
     /// Create a missing group and remove a stale socket without asking

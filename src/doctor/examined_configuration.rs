@@ -9,7 +9,7 @@ use super::{
     sockets, unit,
 };
 use crate::{
-    config::{self, Config, ConfigSources, environment, load::LoadError},
+    config::{self, Config, ConfigSources, defaults, environment, load::LoadError},
     error_report::chain,
     files,
 };
@@ -26,7 +26,9 @@ pub(super) async fn named_file(
         return Some((file, "`METAMCP_CONFIG` of this environment names it."));
     }
     let socket = request.socket.as_ref().unwrap_or(&request.default_socket);
-    let of_service = sockets::environment(socket).await.and_then(|it| it.configuration);
+    let of_service = sockets::environment(socket, defaults::DOCTOR_FILE_TIMEOUT)
+        .await
+        .and_then(|it| it.configuration);
     let own = files::own_directory("XDG_CONFIG_HOME", ".config");
     let of_unit = || unit::config_of_environment(unit.directives.as_ref()?, own.as_deref());
     let named = [

@@ -6,9 +6,11 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +34,7 @@ mod pinned_versions;
 mod probe;
 mod probe_findings;
 mod probe_phase;
+mod probe_schedule;
 mod probed_connection;
 mod recording_launcher;
 mod report;
@@ -56,7 +59,7 @@ use report::ReportCollector;
 pub use report::{DoctorReport, ExaminedService, ReportPart};
 use server_probes::probe_all;
 pub use service_login::ServiceLogin;
-use sockets::{ServicePresence, ServiceReport};
+use sockets::{ServiceAnswer, ServicePresence, ServiceReport};
 
 /// The scope of an examination.
 #[derive(Clone, Debug)]
@@ -124,31 +127,38 @@ pub async fn examine(
     collector.show();
     let declared = config.as_ref().and_then(|config| config.listen.control.as_ref());
     let socket = request.socket.as_ref().or(declared).unwrap_or(&request.default_socket);
-    let found = &mut collector.report.findings;
-    let (service, presence) = sockets::control(socket, found).await;
-    if let Some(environment) = service.as_ref().and_then(|it| it.environment.as_ref()) {
-        found.extend(service_view::compare(environment, file.as_deref()));
-    }
-    collector.show();
-    collector.report.service = service
-        .as_ref()
-        .map(|service| ExaminedService { untried: untried(service, request, config.as_ref()) });
-    if !request.probes_servers {
-        collector.report.n_unexamined = config.as_ref().map_or(0, |config| config.servers.len());
-    }
-    let host = HostScope { config: config.as_ref(), file: file.as_deref(), socket, presence };
+    let answer: ServiceAnswer = sockets::control(socket.clone()).map(Arc::new).boxed().shared();
     let (sender, mut outcomes) = mpsc::channel(defaults::DOCTOR_PROBES_MAX);
-    let service = service.as_ref();
     let probing = async {
         // Moved here: the receiver ends with the last outcome.
         let sender = sender;
         if let Some(config) = config.as_ref().filter(|_| request.probes_servers) {
-            probe_all(config, request, service, closing, &sender).await;
+            probe_all(config, request, &answer, closing, &sender).await;
         }
     };
     let showing = async {
+        let control = answer.clone().await;
+        let (service, config) = (control.report.as_ref(), config.as_ref());
+        collector.report.findings.push(control.finding.clone());
+        if let Some(environment) = service.and_then(|service| service.environment.as_ref()) {
+            let compared = service_view::compare(environment, file.as_deref());
+            collector.report.findings.extend(compared);
+        }
+        collector.show();
+        let servers = config.into_iter().flat_map(|config| config.servers.keys());
+        collector.report.service = service
+            .map(|service| ExaminedService { untried: untried(service, request, servers.clone()) });
         if request.server.is_none() {
+            let presence = control.presence;
+            let host = HostScope { config, file: file.as_deref(), socket, presence };
             examine_host(&host, &unit, service, &mut collector).await;
+        }
+        if !request.probes_servers {
+            let known = servers.map(|name| service_view::known_state(name, service?));
+            let n_servers = known.clone().count();
+            let found: Vec<Finding> = known.flatten().collect();
+            collector.report.n_unexamined = n_servers - found.len();
+            collector.report.findings.extend(found);
         }
         let mut tools = Vec::new();
         while let Some(mut outcome) = outcomes.recv().await {
@@ -166,19 +176,18 @@ pub async fn examine(
 }
 
 /// Returns the servers that the service has not connected yet.
-fn untried(
+fn untried<'a>(
     service: &ServiceReport,
     request: &DoctorRequest,
-    config: Option<&Config>,
+    servers: impl Iterator<Item = &'a ServerName>,
 ) -> Vec<ServerName> {
     let is_probed = |name: &&ServerName| {
         request.probes_servers && request.server.as_ref().is_none_or(|only| only == *name)
     };
-    let servers = config.into_iter().flat_map(|config| config.servers.keys()).filter(is_probed);
     let is_untried = |name: &&ServerName| {
         service.states.get(*name).is_none_or(|state| state.status == "configured")
     };
-    servers.filter(is_untried).cloned().collect()
+    servers.filter(is_probed).filter(is_untried).cloned().collect()
 }
 
 /// The parts of an examination of the host.

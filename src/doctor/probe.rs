@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{Semaphore, mpsc},
+    sync::mpsc,
     time::{self, Instant},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -16,7 +16,7 @@ use super::{
     probed_connection::ProbedConnection,
     recording_launcher::RecordingLauncher,
     sandbox::{self, SandboxDirectives, SandboxRemedy},
-    sockets::ServiceReport,
+    sockets::ServiceAnswer,
 };
 use crate::{
     config::{SecretValue, ServerConfig, TransportConfig, defaults, duration},
@@ -45,7 +45,7 @@ pub(super) struct ProbeOutcome {
 
 impl ProbeOutcome {
     /// Returns the outcome for a server before any connection.
-    fn unreachable(name: &ServerName, server: &ServerConfig) -> Self {
+    pub(super) fn unreachable(name: &ServerName, server: &ServerConfig) -> Self {
         let connection = ProbedConnection {
             server: name.clone(),
             transport: server.transport.name(),
@@ -74,10 +74,8 @@ struct ConnectionUse {
 /// The surroundings of all probes.
 pub(super) struct ProbeSite<'a> {
     pub(super) credentials: Option<&'a Path>,
-    /// The report of the running service.
-    pub(super) service: Option<&'a ServiceReport>,
-    /// The permits for children.
-    pub(super) children: &'a Semaphore,
+    /// The answer of the running service, which the probes do not wait for.
+    pub(super) service: &'a ServiceAnswer,
     /// Ends the probes early.
     pub(super) closing: &'a CancellationToken,
     /// The time that each probe may take.
@@ -91,9 +89,6 @@ pub(super) async fn probe(
     server: &ServerConfig,
     site: &ProbeSite<'_>,
 ) -> ProbeOutcome {
-    // A closed semaphore would permit all of them.
-    let is_child = !matches!(server.transport, TransportConfig::Http(_));
-    let _permit = if is_child { site.children.acquire().await.ok() } else { None };
     let closing = site.closing.child_token();
     let own_site = ProbeSite { closing: &closing, ..*site };
     let mut probing = std::pin::pin!(probe_phases(name, server, &own_site));
@@ -237,7 +232,8 @@ async fn login(
     if !is_refused && !login_probe::is_declared(http) {
         return None;
     }
-    let probing = login_probe::probe(name, http, site.credentials, site.service);
+    let service = site.service.clone().await;
+    let probing = login_probe::probe(name, http, site.credentials, service.report.as_ref());
     let probed = or_default(site, async { Some(probing.await) }).await?;
     let phases = &mut connection.phases;
     if let Some(at) = phases.iter().position(|phase| phase.name == "handshake") {

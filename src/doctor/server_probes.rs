@@ -1,18 +1,21 @@
 //! The probes of all servers, judged by what the running service knows.
 
 use futures_util::{StreamExt as _, stream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     DoctorRequest,
-    finding::FindingSeverity,
+    finding::{Finding, FindingArea::Servers, FindingSeverity},
     probe::{self, ProbeOutcome, ProbeSite},
+    probe_schedule::ProbeSchedule,
     service_view,
-    sockets::ServiceReport,
+    sockets::{ServiceAnswer, ServiceReport},
 };
 use crate::{
-    config::{Config, ServerConfig, TransportConfig, defaults, secret::credentials_directory},
+    config::{
+        Config, ServerConfig, TransportConfig, defaults, duration, secret::credentials_directory,
+    },
     control::service_environment::ServerFiles,
     server_name::ServerName,
 };
@@ -22,31 +25,47 @@ use crate::{
 pub(super) async fn probe_all(
     config: &Config,
     request: &DoctorRequest,
-    service: Option<&ServiceReport>,
+    service: &ServiceAnswer,
     closing: &CancellationToken,
     outcomes: &mpsc::Sender<ProbeOutcome>,
 ) {
-    let (credentials, children) =
-        (credentials_directory(), Semaphore::new(defaults::DOCTOR_CHILDREN_MAX));
-    let credentials = credentials.as_deref();
+    let credentials = credentials_directory();
+    let schedule = ProbeSchedule::new(request.probe_timeout);
     let timeout = request.probe_timeout;
-    let site = ProbeSite { credentials, service, children: &children, closing, timeout };
+    let site = ProbeSite { credentials: credentials.as_deref(), service, closing, timeout };
     let only = request.server.as_ref();
     let servers = config.servers.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
     stream::iter(servers)
         .take_until(closing.cancelled())
-        .map(|(name, server)| probe_one(name, server, &site))
+        .map(|(name, server)| {
+            let is_child = !matches!(server.transport, TransportConfig::Http(_));
+            let probing = schedule.run(is_child, Box::pin(probe_one(name, server, &site)));
+            async { probing.await.unwrap_or_else(|| unexamined(name, server, &schedule)) }
+        })
         .buffer_unordered(defaults::DOCTOR_PROBES_MAX)
         // The receiver lives as long as this sender.
         .for_each(|outcome| async move { drop(outcomes.send(outcome).await) })
         .await;
 }
 
+/// Returns the outcome for a server whose probe could not begin in time.
+fn unexamined(name: &ServerName, server: &ServerConfig, schedule: &ProbeSchedule) -> ProbeOutcome {
+    let bound = duration::text(defaults::DOCTOR_BEGINS * schedule.timeout);
+    let finding =
+        Finding::note(Servers, format!("not examined: other servers took the first {bound}"))
+            .of(name)
+            .fix(format!("Run `metamcp doctor --server {name}`."));
+    let mut outcome = ProbeOutcome::unreachable(name, server);
+    outcome.findings.push(finding);
+    outcome
+}
+
 /// Probes a server, and judges it by what the service knows.
 async fn probe_one(name: &ServerName, server: &ServerConfig, site: &ProbeSite<'_>) -> ProbeOutcome {
     let mut outcome = probe::probe(name, server, site).await;
-    judge_secret(&mut outcome, site.service);
-    if let Some(service) = site.service {
+    let service = site.service.clone().await;
+    judge_secret(&mut outcome, service.report.as_ref());
+    if let Some(service) = &service.report {
         judge_in_service(&mut outcome, server, service);
     }
     outcome

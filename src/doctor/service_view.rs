@@ -11,7 +11,7 @@ use super::{
         FindingSeverity,
     },
     probe::ProbeOutcome,
-    sockets::ServiceState,
+    sockets::{ServiceReport, ServiceState},
 };
 use crate::{
     control::service_environment::{ServerFiles, ServiceEnvironment},
@@ -85,6 +85,25 @@ pub(super) fn compare_files(
             .because(format!("For user `{user}` of the service: {reason}. This shell can read it."))
             .fix(format!("Give user `{user}` access to the file, or move it where the service can read it; `ProtectHome=` and `PrivateTmp=` of a unit hide /home and /tmp.")),
     )
+}
+
+/// Returns the finding about a server that the service has tried, without a probe.
+pub(super) fn known_state(name: &ServerName, service: &ServiceReport) -> Option<Finding> {
+    let state = service.states.get(name)?;
+    let why = || state.error.clone().unwrap_or_default();
+    let finding = match state.status.as_str() {
+        "connected" => Finding::ok(Servers, "the service is connected to it"),
+        "closed" => Finding::ok(Servers, "idle: the service connects it with the next request"),
+        "connecting" => Finding::note(Servers, "the service is connecting it"),
+        "needs login" => {
+            Finding::warning(Servers, "needs a login").fix(format!("Run `metamcp login {name}`."))
+        }
+        "error" => Finding::error(Servers, "the service cannot connect it")
+            .because(why())
+            .fix(format!("Run `metamcp doctor --server {name}`.")),
+        _ => return None,
+    };
+    Some(finding.of(name))
 }
 
 /// Adjusts the outcome of a probe to the state of the server in the service.

@@ -1,10 +1,16 @@
 //! The checks of the service's sockets: whether the service answers, and to which requests.
 
 use std::{
-    collections::BTreeMap, io, net::SocketAddr, os::unix::fs::FileTypeExt as _, path::Path,
+    collections::BTreeMap,
+    io,
+    net::SocketAddr,
+    os::unix::fs::FileTypeExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
+use futures_util::future::{BoxFuture, Shared};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -20,10 +26,13 @@ use super::{
 use crate::{
     config::{ListenConfig, defaults},
     control::{
-        service_environment::ServiceEnvironment, socket_client, socket_file,
+        service_environment::ServiceEnvironment,
+        socket_client::{self, ControlClientError, ControlConnection},
+        socket_file,
         socket_file::SocketDenial,
     },
     error_report::chain,
+    protocol::payloads::method::PING,
     server_name::ServerName,
 };
 
@@ -72,11 +81,20 @@ const GROUP: &str = "users.users.YOU.extraGroups = [ \"metamcp\" ];";
 const RESTART: &str = "Read `metamcp logs`, then run `systemctl restart metamcp`.";
 const OTHER_PORT: &str = "services.metamcp.settings.listen.http = \"127.0.0.1:12012\";";
 
-/// Examines the control socket; returns the report of the service, if it answers.
-pub(super) async fn control(
-    path: &Path,
-    found: &mut Vec<Finding>,
-) -> (Option<ServiceReport>, ServicePresence) {
+/// The result for the control socket, for several readers.
+pub(super) type ServiceAnswer = Shared<BoxFuture<'static, Arc<ControlExamination>>>;
+
+/// The result of the examination of the control socket.
+pub(super) struct ControlExamination {
+    /// The report of the service, if it answers.
+    pub(super) report: Option<ServiceReport>,
+    pub(super) presence: ServicePresence,
+    pub(super) finding: Finding,
+}
+
+/// Examines the control socket. Cancel safe.
+pub(super) async fn control(path: PathBuf) -> ControlExamination {
+    let path = path.as_path();
     let name = path.display();
     let (finding, presence) = match std::fs::symlink_metadata(path) {
         Ok(file) if !file.file_type().is_socket() => {
@@ -87,12 +105,16 @@ pub(super) async fn control(
         Ok(_) => match soon(UnixStream::connect(path)).await {
             Ok(_) => match ask(path).await {
                 Ok(report) => {
-                    found.push(version(&report));
-                    return (Some(report), ServicePresence::Answers);
+                    let (finding, presence) = (version(&report), ServicePresence::Answers);
+                    return ControlExamination { report: Some(report), presence, finding };
                 }
-                Err(reason) => {
+                Err(error @ ControlClientError::Silent { .. }) => {
+                    let finding = Finding::error(Sockets, chain(&error));
+                    (finding.fix(error.hint().unwrap_or_default()), ServicePresence::Unknown)
+                }
+                Err(error) => {
                     let what = format!("the service at `{name}` does not answer");
-                    let finding = Finding::error(Sockets, what).because(reason).fix(RESTART);
+                    let finding = Finding::error(Sockets, what).because(chain(&error)).fix(RESTART);
                     (finding, ServicePresence::Unknown)
                 }
             },
@@ -100,8 +122,7 @@ pub(super) async fn control(
         },
         Err(error) => unreachable_socket(path, &error),
     };
-    found.push(finding);
-    (None, presence)
+    ControlExamination { report: None, presence, finding }
 }
 
 fn unreachable_socket(path: &Path, error: &io::Error) -> (Finding, ServicePresence) {
@@ -141,9 +162,15 @@ async fn soon<T>(trying: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     tried.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-async fn ask(path: &Path) -> Result<ServiceReport, String> {
-    let status =
-        socket_client::ask(path, "daemon/status", None).await.map_err(|error| chain(&error))?;
+async fn ask(path: &Path) -> Result<ServiceReport, ControlClientError> {
+    // A service that hangs is found at once; one that is only slow gets more time.
+    let mut pinged = ControlConnection::open(path).await?;
+    match pinged.ask(PING, "{}", defaults::DOCTOR_TIMEOUT).await {
+        // An older service knows no `ping`.
+        Ok(_) | Err(ControlClientError::Refused(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let status = socket_client::ask(path, "daemon/status", None).await?;
     let version = status["version"].as_str().map(str::to_owned);
     let isolation = status["scripts"].is_object().then(|| {
         let reason = status["scripts"]["isolationError"].as_str();
@@ -154,7 +181,7 @@ async fn ask(path: &Path) -> Result<ServiceReport, String> {
     let states = socket_client::ask(path, "auth/status", None).await.unwrap_or_default();
     let took = begin.elapsed();
     let mut report = ServiceReport { version, isolation, took, ..ServiceReport::default() };
-    report.environment = environment(path).await;
+    report.environment = environment(path, defaults::DOCTOR_TIMEOUT).await;
     let addresses = status["addresses"].as_array().into_iter().flatten();
     report.addresses = addresses.filter_map(|address| address.as_str()?.parse().ok()).collect();
     for entry in status["servers"].as_array().into_iter().flatten() {
@@ -177,10 +204,10 @@ async fn ask(path: &Path) -> Result<ServiceReport, String> {
     Ok(report)
 }
 
-/// Asks the service at `path` for its environment; `None` if there is no answer.
-pub(super) async fn environment(path: &Path) -> Option<ServiceEnvironment> {
+/// Asks the service at `path` for its environment; `None` if there is no answer within `timeout`.
+pub(super) async fn environment(path: &Path, timeout: Duration) -> Option<ServiceEnvironment> {
     let asking = socket_client::ask(path, "daemon/environment", None);
-    let answer = time::timeout(defaults::DOCTOR_TIMEOUT, asking).await.ok()?.ok()?;
+    let answer = time::timeout(timeout, asking).await.ok()?.ok()?;
     serde_json::from_value(answer).ok()
 }
 
@@ -327,4 +354,26 @@ async fn get(address: SocketAddr, host: &str, path: &str) -> io::Result<String> 
         Ok(String::from_utf8_lossy(&answer).into_owned())
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_hangs_takes_little_of_the_time_of_an_examination() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let socket = directory.path().join("control.sock");
+        let _listener = UnixListener::bind(&socket).expect("bound");
+        let begin = Instant::now();
+        assert!(environment(&socket, defaults::DOCTOR_FILE_TIMEOUT).await.is_none());
+        assert!(begin.elapsed() < Duration::from_secs(1), "the first finding waits for it");
+        let examined = control(socket).await;
+        assert!(begin.elapsed() < Duration::from_secs(3));
+        assert_eq!(examined.finding.level, FindingSeverity::Error);
+        assert!(examined.finding.what.ends_with(" within 2 s: it hangs or is stopped"));
+        assert!(examined.finding.fix.is_some_and(|fix| fix.contains("kill -KILL ")));
+    }
 }

@@ -10,11 +10,13 @@ use std::{
     path::Path,
     process::Stdio,
     thread,
+    time::Duration,
 };
 
 use metamcp::confine::isolation_support;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use crate::harness::{daemon, daemon::Daemon, fake::Fakes};
 
@@ -159,6 +161,75 @@ fn doctor_prints_each_finding_at_once_and_names_the_phase_in_which_a_server_hang
     assert_eq!(process.wait().expect("it ends").code(), Some(1));
     let pid = fs::read_to_string(pid_file).expect("written");
     assert!(!Path::new("/proc").join(pid.trim()).exists(), "the hanging server is ended");
+}
+
+#[test]
+fn doctor_examines_a_host_with_a_service_and_a_server_that_hang() {
+    let fakes = Fakes::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (config, socket) = (directory.path().join("c.toml"), directory.path().join("control.sock"));
+    let text = format!("[listen]\nhttp = \"127.0.0.1:0\"\ncontrol = {socket:?}\n")
+        + &fakes.server("well", &[])
+        + "[servers.hangs]\ncommand = \"sh\"\nargs = [\"-c\", \"cat >/dev/null\"]\n";
+    fs::write(&config, text).expect("written");
+    let _listener = UnixListener::bind(&socket).expect("bound");
+    let begin = Instant::now();
+
+    let (code, report) = doctor(&config, &[]);
+
+    assert!(begin.elapsed() < Duration::from_secs(12), "{:?}: {report}", begin.elapsed());
+    assert_eq!(code, 1, "{report}");
+    for expected in [
+        "c.toml: 2 servers\n",
+        "accepted the connection and did not answer within 2 s: it hangs or is stopped\n",
+        "well: connected, ",
+        "hangs: does not finish within 10s: it hangs in `handshake`\n",
+    ] {
+        assert!(report.contains(expected), "`{expected}` is missing: {report}");
+    }
+}
+
+#[test]
+fn doctor_connects_a_server_behind_eight_that_hang() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (config, flag) = (directory.path().join("c.toml"), directory.path().join("flag"));
+    let mut text = "[listen]\nhttp = \"127.0.0.1:0\"\n".to_owned();
+    // Each of the eight hangs until the ninth has started.
+    for index in 0..8 {
+        let waits = format!("until test -e {}; do sleep 0.1; done; exit 1", flag.display());
+        text += &format!("[servers.a{index}]\ncommand = \"sh\"\nargs = [\"-c\", {waits:?}]\n");
+    }
+    text += &format!("[servers.last]\ncommand = \"touch\"\nargs = [{flag:?}]\n");
+    fs::write(&config, text).expect("written");
+
+    let (_, report) = doctor(&config, &[]);
+
+    assert!(!report.contains("does not finish"), "{report}");
+    assert_eq!(report.matches(": cannot be connected\n").count(), 9, "{report}");
+}
+
+#[test]
+fn doctor_without_probes_reports_the_states_of_servers_in_the_service() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(
+        fakes.server("well", &[])
+            + "[servers.broken]\ncommand = \"false\"\n"
+            + "[servers.locked]\ncommand = \"x\"\nenv = { KEY = \"credential:locked\" }\n",
+    )
+    .ready();
+    let socket = daemon.control().display().to_string();
+    for server in ["well", "broken"] {
+        daemon::finish(daemon::command(&["tools", server, "--socket", &socket]));
+    }
+    let mut command = daemon::command(&["doctor", "--no-dial", "--socket", &socket]);
+    command.env_remove("METAMCP_CONFIG");
+
+    let (code, report, _) = daemon::finish(command);
+
+    assert_eq!(code, 1, "{report}");
+    assert!(report.contains("ok      well: the service is connected to it\n"), "{report}");
+    assert!(report.contains("error   broken: the service cannot connect it\n"), "{report}");
+    assert!(!report.contains("not examined"), "{report}");
 }
 
 #[test]

@@ -56,6 +56,10 @@ pub const TYPEGEN_COMMENT_BYTES_MAX: usize = 4 << 10;
 /// The time that a socket may take to answer.
 pub const DOCTOR_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The time that a service may take to name its configuration file. The first finding waits for it,
+/// and a person waits for the first finding.
+pub const DOCTOR_FILE_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// The time that a program may take to print a word such as its version.
 pub const DOCTOR_PROGRAM_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -65,8 +69,13 @@ pub const DOCTOR_ANSWER_BYTES_MAX: usize = 4 << 10;
 /// The largest number of servers that are probed at a time. Remote ones mostly wait for the network.
 pub const DOCTOR_PROBES_MAX: usize = 32;
 
-/// The largest number of these that are children. More would distort the reported times.
+/// The largest number of these that are children in the first quarter of their time. More would
+/// distort the reported times.
 pub const DOCTOR_CHILDREN_MAX: usize = 8;
+
+/// The time in which probes begin, in times of one probe. With the default time of a probe, all of
+/// them together take about a minute at most.
+pub const DOCTOR_BEGINS: u32 = 5;
 
 /// The time that the probe of one server may take, unless `--timeout` sets another. With the end of
 /// its processes, a run with a hanging server takes less than 12 s.
