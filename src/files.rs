@@ -13,10 +13,16 @@ use std::{
 
 use rustix::fs::{Mode, OFlags};
 
+mod edited_file;
 pub mod trusted;
+
+pub use edited_file::{EditLock, EditedFile, FileWriteError};
 
 /// The suffix of a draft's name, since a directory may contain other files.
 const DRAFT: &str = ".metamcp";
+
+/// The largest number of links that lead to one file.
+const LINKS_MAX: usize = 40;
 
 /// The reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +80,39 @@ pub fn bounded(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Err(io::Error::new(io::ErrorKind::FileTooLarge, message))
 }
 
+/// Reads any text of at most `bytes_max`.
+///
+/// # Errors
+///
+/// Those of [`bounded`], or [`io::ErrorKind::InvalidData`].
+pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    String::from_utf8(bounded(path, bytes_max)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// Returns the path behind all links. The file need not exist, nor its directory.
+///
+/// # Errors
+///
+/// The error of the system, for example for links in a circle.
+pub fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let mut path = std::path::absolute(path)?;
+    for _ in 0..LINKS_MAX {
+        match fs::canonicalize(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        path = match fs::read_link(&path) {
+            Ok(target) => directory.join(target),
+            Err(_) => return Ok(resolved(directory)?.join(name)),
+        };
+    }
+    Err(io::Error::from(rustix::io::Errno::LOOP))
+}
+
 /// Replaces the content of a private file atomically.
 ///
 /// # Errors
@@ -89,26 +128,31 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Replaces the content of a shared file. It keeps its permissions, and its owner as far as this user
 /// may set it; a new file gets the usual ones.
-/// A link is kept, and its target is replaced.
+/// A link is kept, and its target is replaced or made.
 ///
 /// # Errors
 ///
 /// The error of the system; the file is unchanged then.
 pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match fs::canonicalize(path) {
-        Ok(path) => {
-            let found = fs::metadata(&path)?;
-            if !found.is_file() {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    "it is not a regular file",
-                ));
-            }
-            put(&path, bytes, 0o600, Some(&found))
+    let target = resolved(path)?;
+    match fs::metadata(&target) {
+        Ok(found) if found.is_file() => put(&target, bytes, 0o600, Some(&found)),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            check_target(path, &target)?;
+            put(&target, bytes, 0o666, None)
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => put(path, bytes, 0o666, None),
         Err(error) => Err(error),
     }
+}
+
+/// Checks that a link leads into a directory that exists, which may be one that is not mounted.
+fn check_target(path: &Path, target: &Path) -> io::Result<()> {
+    if path.is_symlink() && !target.parent().is_some_and(Path::is_dir) {
+        let text = format!("it is a link to `{}`, whose directory is missing", target.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    }
+    Ok(())
 }
 
 /// Returns a directory of the user: the value of `variable`, or else `below_home` in the home. A
@@ -220,6 +264,27 @@ mod tests {
     }
 
     #[test]
+    fn a_link_to_a_missing_file_is_kept_and_its_target_is_made() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("dotfiles")).expect("made");
+        symlink("second", path("first")).expect("linked");
+        symlink("dotfiles/file", path("second")).expect("linked");
+        publish(&path("first"), b"one").expect("written");
+        assert!(path("first").is_symlink() && path("second").is_symlink());
+        assert_eq!(fs::read(path("dotfiles/file")).expect("made"), b"one");
+
+        symlink(path("unmounted/file"), path("third")).expect("linked");
+        let error = publish(&path("third"), b"two").expect_err("there is no directory");
+        let target = resolved(directory.path()).expect("there").join("unmounted/file");
+        let text = format!("it is a link to `{}`, whose directory is missing", target.display());
+        assert_eq!(error.to_string(), text);
+        assert!(path("third").is_symlink());
+        symlink("circle", path("circle")).expect("linked");
+        publish(&path("circle"), b"three").expect_err("it leads nowhere");
+    }
+
+    #[test]
     fn a_file_that_other_users_may_have_written_is_not_read() {
         let directory = tempfile::tempdir().expect("a directory");
         let (path, link) = (directory.path().join("file"), directory.path().join("link"));
@@ -239,6 +304,7 @@ mod tests {
         replace(&path, b"text").expect_err("a directory is not replaced");
         assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1);
     }
+
     #[test]
     fn a_draft_is_recognized_by_its_name() {
         let path = draft(Path::new("/d"), "git.catalog");

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use toml_edit::{Document, DocumentMut, Item, Table, value};
 
+use super::TextForm;
 use crate::server_name::ServerName;
 
 /// The table of the servers.
@@ -34,23 +35,24 @@ pub enum FileEditError {
 ///
 /// [`FileEditError`] if the server is declared already, or the text is not TOML.
 pub fn with_server(text: &str, name: &ServerName, table: &str) -> Result<String, FileEditError> {
-    let document = parsed(text)?;
+    let (form, text) = TextForm::split(text);
+    let document = parsed(&text)?;
     if declared(document.as_table(), name).is_some() {
         return Err(FileEditError::Declared(name.clone()));
     }
     if document.get(SERVERS).is_some_and(Item::is_value) {
-        let (mut document, mut added) = (parsed_to_change(text)?, parsed_to_change(table)?);
+        let (mut document, mut added) = (parsed_to_change(&text)?, parsed_to_change(table)?);
         let server = added[SERVERS][name.as_str()].as_table_mut().map(std::mem::take);
         if let (Some(servers), Some(server)) = (document[SERVERS].as_inline_table_mut(), server) {
             servers.insert(name.as_str(), server.into_inline_table().into());
         }
-        return Ok(document.to_string());
+        return Ok(form.join(&document.to_string()));
     }
     let before = text.trim_end();
-    Ok(match before.is_empty() {
+    Ok(form.join(&match before.is_empty() {
         true => table.to_owned(),
         false => format!("{before}\n\n{table}"),
-    })
+    }))
 }
 
 /// Returns a configuration without a server, and without the comment directly above it.
@@ -59,7 +61,8 @@ pub fn with_server(text: &str, name: &ServerName, table: &str) -> Result<String,
 ///
 /// [`FileEditError`] if it does not declare the server, or the text is not TOML.
 pub fn without_server(text: &str, name: &ServerName) -> Result<String, FileEditError> {
-    let document = parsed(text)?;
+    let (form, text) = TextForm::split(text);
+    let document = parsed(&text)?;
     let server = declared(document.as_table(), name)
         .ok_or_else(|| FileEditError::NotDeclared(name.clone()))?;
     let mut blocks = Vec::new();
@@ -67,12 +70,12 @@ pub fn without_server(text: &str, name: &ServerName) -> Result<String, FileEditE
         collect_blocks(table, &mut blocks);
     }
     blocks.sort_by_key(|block| std::cmp::Reverse(block.start));
-    let mut left = text.to_owned();
+    let mut left = text.clone();
     for block in blocks {
         left.replace_range(lines_of(&left, &block), "");
     }
     if declared(parsed(&left)?.as_table(), name).is_none() {
-        return Ok(left);
+        return Ok(form.join(&left));
     }
     // Within another table, too: as `name.command = …` or `name = { … }`.
     let mut document = parsed_to_change(&left)?;
@@ -80,7 +83,7 @@ pub fn without_server(text: &str, name: &ServerName) -> Result<String, FileEditE
     if let Some(servers) = servers {
         servers.remove(name.as_str());
     }
-    Ok(document.to_string())
+    Ok(form.join(&document.to_string()))
 }
 
 /// Returns a configuration in which a server is enabled or disabled.
@@ -93,6 +96,11 @@ pub fn with_enabled(
     name: &ServerName,
     is_enabled: bool,
 ) -> Result<String, FileEditError> {
+    let (form, text) = TextForm::split(text);
+    set_enabled(&text, name, is_enabled).map(|edited| form.join(&edited))
+}
+
+fn set_enabled(text: &str, name: &ServerName, is_enabled: bool) -> Result<String, FileEditError> {
     let document = parsed(text)?;
     let server = declared(document.as_table(), name)
         .ok_or_else(|| FileEditError::NotDeclared(name.clone()))?;
@@ -335,6 +343,18 @@ mod tests {
         let off = with_enabled(noted, &name("a"), false).expect("disabled");
         assert_eq!(off, "[servers.a]\ncommand = 'a'\nenabled = false # since May\n");
         assert_eq!(with_enabled(&off, &name("a"), true).expect("enabled"), noted);
+    }
+
+    #[test]
+    fn line_ends_and_the_byte_order_mark_stay() {
+        let text = "\u{feff}[servers]\r\na.command = 'a'\r\n\r\n[servers.b]\r\ncommand = 'b'\r\n";
+        let added = with_server(text, &name("git"), GIT).expect("added");
+        assert_eq!(added, format!("{text}\r\n{}", GIT.replace('\n', "\r\n")));
+        assert_eq!(without_server(&added, &name("git")).expect("removed"), text);
+        for server in ["a", "b"] {
+            let edited = with_enabled(text, &name(server), false).expect("disabled");
+            assert!(edited.starts_with('\u{feff}') && !edited.replace("\r\n", "").contains('\n'));
+        }
     }
 
     proptest! {

@@ -54,6 +54,7 @@ mod socket;
 pub mod sources;
 pub mod stateful_servers;
 pub mod tasks;
+mod text_form;
 mod text_visitor;
 pub mod tls;
 mod toml_messages;
@@ -86,6 +87,7 @@ pub use session::{SessionConfig, SessionMode};
 pub use sharing::SharingMode;
 pub use sources::{ConfigSources, LoadedConfig, SettingTarget, SourcedSetting};
 pub use tasks::TasksConfig;
+pub use text_form::TextForm;
 pub use tls::{PemSource, TlsConfig};
 pub use tools::{ToolSet, ToolsConfig};
 
