@@ -1,16 +1,18 @@
 //! A client's file that is changed, with its backup and the record of its changes.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write as _},
+    iter,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
-use super::{FAILED, Failed, connect::ChangeArgs};
+use super::{FAILED, Failed, config_edit::not_written, connect::ChangeArgs};
 use crate::{
     config::defaults,
-    connect::{ConnectionRecord, FileChange},
-    error_report::chain,
-    files,
+    connect::{self, ClientLink, ConnectionRecord, FileChange},
+    files::{self, EditedFile},
     import::{FileRoot, FileRoots, KnownClient},
 };
 
@@ -20,9 +22,7 @@ const BACKUP: &str = ".before-metamcp";
 /// A client's file that is changed.
 pub(super) struct OpenedFile {
     pub(super) client: KnownClient,
-    pub(super) path: PathBuf,
-    /// Its text; `None` if it does not exist.
-    pub(super) text: Option<String>,
+    edited: EditedFile,
     /// The record of earlier changes.
     pub(super) record: Option<ConnectionRecord>,
 }
@@ -38,88 +38,77 @@ impl OpenedFile {
             Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
             None => usual_path(client, &args.scope)?,
         };
-        let unreadable = |error: String| {
+        let edited = EditedFile::read(path.clone(), defaults::IMPORT_BYTES_MAX as u64);
+        let edited = edited.map_err(|error| {
             Failed::new(FAILED, format!("cannot read `{}`: {error}", path.display()))
-        };
-        let text = match files::bounded(&path, defaults::IMPORT_BYTES_MAX as u64) {
-            Ok(bytes) => Some(
-                String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?,
-            ),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(unreadable(error.to_string())),
-        };
-        let mut file = Self { client, path, text, record: None };
+        })?;
+        let mut file = Self { client, edited, record: None };
         file.record = file.read_record();
         Ok(file)
     }
 
-    /// Returns the path of the backup.
-    pub(super) fn backup_path(&self) -> Option<PathBuf> {
-        let name = self.path.file_name()?.to_str()?;
-        Some(self.path.with_file_name(format!("{name}{BACKUP}")))
+    /// Returns the path.
+    pub(super) fn path(&self) -> &Path {
+        self.edited.path()
+    }
+
+    /// Returns the text; `None` if the file does not exist.
+    pub(super) fn text(&self) -> Option<&str> {
+        self.edited.text()
     }
 
     /// Returns the change to the state before all changes, if the file is as `connect` left it.
     pub(super) fn former(&self) -> Option<FileChange> {
         let record = self.record.as_ref()?;
-        let text = self.text.as_deref()?;
-        if ConnectionRecord::digest(text.as_bytes()) != record.after {
+        if ConnectionRecord::digest(self.text()?.as_bytes()) != record.after {
             return None;
         }
         let before = match record.was_made {
             true => None,
             false => {
-                let bytes = fs::read(self.backup_path()?).ok()?;
+                let bytes = fs::read(record.backup.as_ref()?).ok()?;
                 let is_former = Some(ConnectionRecord::digest(&bytes)) == record.before;
                 Some(String::from_utf8(bytes).ok().filter(|_| is_former)?)
             }
         };
-        Some(FileChange {
-            text: before,
-            entries: record.entries.clone(),
-            switched: record.switched.clone(),
-            n_tables_made: 0,
-        })
+        let entries = record.entries.keys().cloned().collect();
+        let switched = record.switched.clone();
+        Some(FileChange { text: before, entries, switched, ..FileChange::default() })
     }
 
-    /// Writes a change that connects the client: the backup and the record before the file.
+    /// Writes a change that connects the client by `link`: the backup and the record before the file.
     ///
     /// # Errors
     ///
-    /// [`Failed`] if something cannot be written; the file is unchanged then.
-    pub(super) fn write(&mut self, change: &FileChange) -> Result<(), Failed> {
-        let after = change.text.clone().unwrap_or_default();
-        let digest = |text: &str| ConnectionRecord::digest(text.as_bytes());
-        let now = self.text.as_deref().map(digest);
-        let known = self.record.take();
+    /// [`Failed`] if something cannot be written, or the file is not as it was read; it is unchanged
+    /// then.
+    pub(super) fn write(&mut self, change: &FileChange, link: &ClientLink) -> Result<(), Failed> {
+        let lock = self.edited.lock().map_err(|error| not_written(self.path(), &error))?;
+        let after = change.text.as_deref().unwrap_or_default();
+        let now = self.text().map(|text| ConnectionRecord::digest(text.as_bytes()));
+        // A file that is gone has nothing of the former changes.
+        let mut record = self.record.clone().filter(|_| now.is_some()).unwrap_or_default();
+        let is_new = record.after.is_empty();
         // Changes by others since then would be lost if an earlier state came back.
-        let is_chain = known.as_ref().is_some_and(|record| Some(&record.after) == now.as_ref());
-        let mut record = known.unwrap_or_else(|| ConnectionRecord {
-            client: self.client.word().to_owned(),
-            file: self.path.clone(),
-            was_made: self.text.is_none(),
-            before: now.clone(),
-            ..ConnectionRecord::default()
-        });
-        if !is_chain {
-            self.back_up()?;
-            if !record.after.is_empty() {
-                record.before = None;
-                record.was_made = false;
-            }
+        if is_new || Some(&record.after) != now.as_ref() {
+            record.backup = self.back_up()?;
+            record.was_made = is_new && now.is_none();
+            record.before = now.filter(|_| is_new);
+            let text = self.text().unwrap_or_default();
+            connect::retain_current(&mut record, self.client, text);
         }
-        record.entries.extend(change.entries.iter().cloned());
+        record.client = self.client.word().to_owned();
+        record.file = self.real_path();
+        let entries = change.entries.iter().map(|name| (name.clone(), link.clone()));
+        record.entries.extend(entries);
         record.switched.extend(change.switched.iter().cloned());
         record.n_tables_made = record.n_tables_made.max(change.n_tables_made);
-        record.after = digest(&after);
+        record.after = ConnectionRecord::digest(after.as_bytes());
         if let Some(path) = record_path(&record) {
             let json = serde_json::to_vec_pretty(&record).unwrap_or_default();
-            files::replace(&path, &json).map_err(|error| not_written(&path, &error))?;
+            files::replace(&path, &json).map_err(|error| not_written(&path, &error.into()))?;
         }
-        if let Some(directory) = self.path.parent() {
-            fs::create_dir_all(directory).map_err(|error| not_written(directory, &error))?;
-        }
-        self.publish(&after)?;
+        lock.replace(Some(after)).map_err(|error| not_written(self.path(), &error.into()))?;
         self.record = Some(record);
         Ok(())
     }
@@ -128,46 +117,64 @@ impl OpenedFile {
     ///
     /// # Errors
     ///
-    /// [`Failed`] if the file cannot be written or removed.
+    /// [`Failed`] if the file cannot be written or removed, or is not as it was read.
     pub(super) fn undo(&mut self, change: &FileChange) -> Result<(), Failed> {
+        let lock = self.edited.lock().map_err(|error| not_written(self.path(), &error))?;
+        let replaced = lock.replace(change.text.as_deref());
+        replaced.map_err(|error| not_written(self.path(), &error.into()))?;
         let is_former = self.former().is_some();
-        match &change.text {
-            Some(text) => self.publish(text)?,
-            None => {
-                fs::remove_file(&self.path).map_err(|error| not_written(&self.path, &error))?;
-            }
-        }
-        if let Some(record) = self.record.take()
-            && let Some(path) = record_path(&record)
-        {
-            let _gone = fs::remove_file(path);
-        }
+        self.forget();
         // The backup has the same text as the file now.
-        if let Some(backup) = self.backup_path().filter(|_| is_former) {
+        if let Some(record) = self.record.as_mut().filter(|_| is_former)
+            && let Some(backup) = record.backup.take()
+        {
             let _gone = fs::remove_file(backup);
         }
         Ok(())
     }
 
-    fn publish(&self, text: &str) -> Result<(), Failed> {
-        files::publish(&self.path, text.as_bytes()).map_err(|error| not_written(&self.path, &error))
+    /// Removes the record of what `connect` did.
+    pub(super) fn forget(&self) {
+        if let Some(path) = self.record.as_ref().and_then(record_path) {
+            let _gone = fs::remove_file(path);
+        }
     }
 
-    /// Copies the file, with its permissions, beside it.
-    fn back_up(&self) -> Result<(), Failed> {
-        let Some(backup) = self.backup_path().filter(|_| self.text.is_some()) else {
-            return Ok(());
+    /// Writes the text that was read into a new file beside the file, with the same permissions.
+    /// Earlier backups stay.
+    fn back_up(&self) -> Result<Option<PathBuf>, Failed> {
+        let (Some(text), Some(name)) = (self.text(), self.path().file_name()) else {
+            return Ok(None);
         };
-        // A link in its place would lead the copy elsewhere.
-        let _none_there = fs::remove_file(&backup);
-        let copied = fs::copy(&self.path, &backup);
-        copied.map(|_| ()).map_err(|error| not_written(&backup, &error))
+        let name = format!("{}{BACKUP}", name.display());
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        for name in iter::once(name.clone()).chain(numbered) {
+            let backup = self.path().with_file_name(name);
+            let written = (|| {
+                let permissions = fs::metadata(self.path())?.permissions();
+                let mut options = fs::OpenOptions::new();
+                let mut file = options.write(true).create_new(true).mode(0o600).open(&backup)?;
+                file.set_permissions(permissions)?;
+                file.write_all(text.as_bytes())
+            })();
+            match written {
+                Ok(()) => return Ok(Some(backup)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(not_written(&backup, &error.into())),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the path without links, which is the same however the file is named.
+    fn real_path(&self) -> PathBuf {
+        files::resolved(self.path()).unwrap_or_else(|_| self.path().to_owned())
     }
 
     fn read_record(&self) -> Option<ConnectionRecord> {
         let wanted = ConnectionRecord {
             client: self.client.word().to_owned(),
-            file: self.path.clone(),
+            file: self.real_path(),
             ..ConnectionRecord::default()
         };
         let path = record_path(&wanted)?;
@@ -198,8 +205,4 @@ fn usual_path(client: KnownClient, scope: &str) -> Result<PathBuf, Failed> {
         let text = format!("{} has no file for the scope `{scope}` here", client.title());
         Failed::new(FAILED, text).hint("Use the other --scope, or name the file with --file.")
     })
-}
-
-fn not_written(path: &Path, error: &io::Error) -> Failed {
-    Failed::new(FAILED, format!("cannot write `{}`: {}", path.display(), chain(error)))
 }

@@ -16,9 +16,9 @@ use super::{
     service_target::{self, ServiceTarget},
 };
 use crate::{
-    config::{self, defaults, file_edit::FileEditError, load},
+    config::{self, Config, defaults, file_edit::FileEditError, load},
     error_report::chain,
-    files,
+    files::{EditedFile, FileWriteError},
     server_name::ServerName,
     systemd::own_unit::SystemdUnit,
 };
@@ -31,8 +31,7 @@ pub(super) struct ConfigEdit<'a> {
     target: &'a ServiceTarget,
     /// The file.
     pub(super) file: PathBuf,
-    /// Its text; `None` without a file.
-    text: Option<String>,
+    edited: EditedFile,
     /// The user and group of the running service, if it reads this file.
     pub(super) service: Option<(u32, u32)>,
     /// Another service runs, which does not read this file.
@@ -74,22 +73,20 @@ impl<'a> ConfigEdit<'a> {
             replaces_demonstration || read.is_some_and(|read| is_same(Path::new(read), &file));
         let id = |member: &str| status.as_ref()?[member].as_u64().and_then(|id| id.try_into().ok());
         let service = id("uid").zip(id("gid")).filter(|_| is_read);
-        let text =
-            match files::bounded(&file, defaults::CONFIG_BYTES_MAX) {
-                Ok(bytes) => Some(String::from_utf8(bytes).map_err(|_| {
+        let edited = EditedFile::read(file.clone(), defaults::CONFIG_BYTES_MAX).map_err(
+            |error| match error.kind() {
+                io::ErrorKind::PermissionDenied => foreign(&file),
+                io::ErrorKind::InvalidData => {
                     Failed::new(CONFIG, format!("`{}` is not UTF-8", file.display()))
-                })?),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    return Err(foreign(&file));
                 }
-                Err(error) => {
+                _ => {
                     let text = format!("cannot read configuration `{}`: {error}", file.display());
-                    return Err(Failed::new(FAILED, text));
+                    Failed::new(FAILED, text)
                 }
-            };
+            },
+        )?;
         let is_beside_service = status.is_some() && !is_read;
-        Ok(Self { target, file, text, service, is_beside_service, replaces_demonstration })
+        Ok(Self { target, file, edited, service, is_beside_service, replaces_demonstration })
     }
 
     /// Returns whether Nix generates the file.
@@ -114,17 +111,16 @@ impl<'a> ConfigEdit<'a> {
 
     /// Returns the text of the file.
     pub(super) fn text(&self) -> &str {
-        self.text.as_deref().unwrap_or_default()
+        self.edited.text().unwrap_or_default()
     }
 
-    /// Checks the new text as `metamcp check` does.
+    /// Checks the new text as `metamcp check` does, and returns the configuration.
     ///
     /// # Errors
     ///
     /// [`Failed`] with the mistake and its place.
-    pub(super) fn check(&self, text: &str) -> Result<(), Failed> {
-        let checked = load::content(&self.file, text);
-        checked.map(drop).map_err(|error| {
+    pub(super) fn check(&self, text: &str) -> Result<Config, Failed> {
+        load::content(&self.file, text).map_err(|error| {
             Failed::new(CONFIG, chain(&error)).hint("Nothing is changed: the result is invalid.")
         })
     }
@@ -136,14 +132,9 @@ impl<'a> ConfigEdit<'a> {
     ///
     /// [`Failed`] if the file cannot be written or is refused; nothing has changed then.
     pub(super) fn apply(&self, text: &str) -> Result<(), Failed> {
-        let failed =
-            |error| Failed::new(FAILED, format!("cannot write `{}`: {error}", self.file.display()));
-        let directory = self.file.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(directory).map_err(failed)?;
         // Held until the service has read the file, so that a restored text is no other edit's.
-        let _lock = lock(directory).map_err(failed)?;
-        self.check_unchanged()?;
-        files::publish(&self.file, text.as_bytes()).map_err(failed)?;
+        let lock = self.edited.lock().map_err(|error| not_written(&self.file, &error))?;
+        lock.replace(Some(text)).map_err(|error| not_written(&self.file, &error.into()))?;
         if self.service.is_none() {
             return Ok(());
         }
@@ -152,30 +143,16 @@ impl<'a> ConfigEdit<'a> {
         let Err(refused) = self.target.call_service("config/reload", &params) else {
             return Ok(());
         };
-        let restored = match &self.text {
-            Some(old) => files::publish(&self.file, old.as_bytes()),
-            None => fs::remove_file(&self.file),
-        };
-        if let Err(error) = restored {
+        if let Err(error) = lock.replace(self.edited.text()) {
             return Err(
                 refused.detail(format!("cannot restore `{}`: {error}", self.file.display()))
             );
         }
-        if self.text.is_some() && !self.replaces_demonstration {
+        if self.edited.text().is_some() && !self.replaces_demonstration {
             // The service forgets the refusal.
             let _refused_again = self.target.call_service("config/reload", &json!({}));
         }
         Err(refused.detail(format!("`{}` is as before", self.file.display())))
-    }
-
-    /// Checks that no other command has changed the file since this edit has read it.
-    fn check_unchanged(&self) -> Result<(), Failed> {
-        let now = files::bounded(&self.file, defaults::CONFIG_BYTES_MAX).ok();
-        if now.as_deref() == self.text.as_deref().map(str::as_bytes) {
-            return Ok(());
-        }
-        let text = format!("another program has changed `{}` meanwhile", self.file.display());
-        Err(Failed::new(FAILED, text).hint("Nothing is changed: run the command again."))
     }
 
     /// Returns the number of tools of a server that the service has just learned of; `None` if the
@@ -326,11 +303,18 @@ pub(super) fn running(target: &ServiceTarget) -> Result<Option<Value>, Failed> {
     }
 }
 
-/// Locks a directory against edits by other commands, until the file is dropped.
-fn lock(directory: &Path) -> io::Result<fs::File> {
-    let opened = fs::File::open(directory)?;
-    rustix::fs::flock(&opened, rustix::fs::FlockOperation::LockExclusive)?;
-    Ok(opened)
+/// Returns the failure of a file that is not written.
+pub(super) fn not_written(path: &Path, error: &FileWriteError) -> Failed {
+    let path = path.display();
+    match error {
+        FileWriteError::Io(error) => {
+            Failed::new(FAILED, format!("cannot write `{path}`: {}", chain(error)))
+        }
+        FileWriteError::Changed => {
+            Failed::new(FAILED, format!("another program has changed `{path}` meanwhile"))
+                .hint("Nothing is changed: run the command again.")
+        }
+    }
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

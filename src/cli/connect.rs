@@ -18,11 +18,11 @@ use super::{
     text_table::{CellColour, TableCell, TextTable},
 };
 use crate::{
-    config::{Config, defaults},
+    config::Config,
     connect::{
         self, ClientFileError, ClientLink, ConnectRequest, DiffLine, FileChange, TOKEN_VARIABLE,
     },
-    import::{self, KnownClient},
+    import::{self, KnownClient, OwnEndpoints},
     server_name::ServerName,
     similar_names,
 };
@@ -99,10 +99,10 @@ pub(super) struct ChangeArgs {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
-    let (config, address) = load(args.config.as_deref(), &args.change.target)?;
-    let Some(client) = args.client else { return list(&args.change, address) };
+    let (config, own) = load(args.config.as_deref(), &args.change.target)?;
+    let Some(client) = args.client else { return list(&args.change, &own) };
     let mut file = OpenedFile::open(client, &args.change)?;
-    let (link, notes) = link(args, client, &config, address)?;
+    let (link, notes) = link(args, client, &config, own.addresses[0])?;
     let mut served = config;
     // The entry for one server replaces only that one.
     served
@@ -112,13 +112,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         client,
         name: &args.name,
         link,
-        address,
+        own: &own,
         served: args.disable_served.then_some(&served),
     };
-    let change = connect::connect(&request, file.text.as_deref());
+    let change = connect::connect(&request, file.text());
     let change = change.map_err(|error| refused(&file, &error, &connect::snippet(&request)))?;
     let Some(change) = change else {
-        let text = format!("{} is connected already: {}", client.title(), file.path.display());
+        let text = format!("{} is connected already: {}", client.title(), file.path().display());
         output::print(&format!("{text}\n"));
         return Ok(());
     };
@@ -129,7 +129,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     if !args.change.is_agreed("Write this?")? {
         return Ok(());
     }
-    file.write(&change)?;
+    file.write(&change, &request.link)?;
     report(&file, client, "connected", &change);
     Ok(())
 }
@@ -138,23 +138,25 @@ pub(super) fn disconnect(args: &DisconnectArgs) -> Result<(), Failed> {
     let client = args.client;
     let mut file = OpenedFile::open(client, &args.change)?;
     // The entries are also found in the record, so a broken configuration does not matter.
-    let address = load(args.config.as_deref(), &args.change.target)
-        .map_or(defaults::HTTP_ADDRESS, |(_, address)| address);
-    let not_connected =
-        || format!("{} is not connected: {}\n", client.title(), file.path.display());
-    let Some(text) = file.text.clone() else {
-        output::print(&not_connected());
-        return Ok(());
-    };
-    let change = match file.former() {
-        Some(change) => Some(change),
-        None => connect::disconnect(client, &text, file.record.as_ref(), address)
+    let own = own_endpoints(args.config.as_deref(), &args.change.target);
+    let change = match (file.former(), file.text()) {
+        (Some(change), _) => change,
+        (None, Some(text)) => connect::disconnect(client, text, file.record.as_ref(), &own)
             .map_err(|error| refused(&file, &error, ""))?,
+        (None, None) => FileChange::default(),
     };
-    let Some(change) = change else {
-        output::print(&not_connected());
+    for kept in &change.kept {
+        let name = terminal::escape(&kept.name);
+        output::print(&format!("`{name}` stays as it is: {}\n", kept.reason));
+    }
+    if change.is_empty() {
+        let path = file.path().display();
+        output::print(&format!("{} is not connected: {path}\n", client.title()));
+        if !args.change.dry_run {
+            file.forget();
+        }
         return Ok(());
-    };
+    }
     show(&file, &change);
     if !args.change.is_agreed(if change.text.is_some() {
         "Write this?"
@@ -197,9 +199,21 @@ impl ChangeArgs {
     }
 }
 
-/// Returns the configuration of metamcp, and the address for its clients: those of the running
-/// service, unless `named` is another file.
-fn load(named: Option<&Path>, target: &ServiceTarget) -> Result<(Config, SocketAddr), Failed> {
+/// Returns the ways to metamcp; the usual ones if there is no usable configuration.
+pub(super) fn own_endpoints(named: Option<&Path>, target: &ServiceTarget) -> OwnEndpoints {
+    load(named, target).map_or_else(
+        |_| OwnEndpoints { program: own_program(), ..OwnEndpoints::default() },
+        |(_, own)| own,
+    )
+}
+
+fn own_program() -> Option<String> {
+    configuration::own_program().ok().map(|program| program.display().to_string())
+}
+
+/// Returns the configuration of metamcp, and the ways for its clients, the preferred address first:
+/// those of the running service, unless `named` is another file.
+fn load(named: Option<&Path>, target: &ServiceTarget) -> Result<(Config, OwnEndpoints), Failed> {
     // A service that does not answer this user is no obstacle.
     let status = match named {
         Some(_) => None,
@@ -209,9 +223,10 @@ fn load(named: Option<&Path>, target: &ServiceTarget) -> Result<(Config, SocketA
     let file = named.map(Path::to_owned).or_else(|| Some(PathBuf::from(read?)));
     let sources = configuration::sources(file, &ConfigOverrides::default())?;
     let config = configuration::load(&sources)?.config;
-    let served = status.as_ref().and_then(|status| status["addresses"][0].as_str()?.parse().ok());
-    let address = served.unwrap_or(config.listen.http);
-    Ok((config, client_address(address)))
+    let served = status.iter().flat_map(|status| output::items(&status["addresses"]));
+    let served = served.filter_map(|address| address.as_str()?.parse().ok());
+    let addresses = served.chain([config.listen.http]).map(client_address).collect();
+    Ok((config, OwnEndpoints { addresses, program: own_program() }))
 }
 
 /// Returns the way to metamcp for a client, and notes about it.
@@ -273,13 +288,13 @@ fn link(
 
 /// Prints the difference that a change makes, without secrets.
 fn show(file: &OpenedFile, change: &FileChange) {
-    let before = file.text.as_deref().unwrap_or_default();
+    let before = file.text().unwrap_or_default();
     let after = change.text.as_deref().unwrap_or_default();
     let mut secrets = import::secrets(file.client, before);
     secrets.extend(import::secrets(file.client, after));
     // The name of a variable is no secret.
     secrets.retain(|secret| !secret.contains(TOKEN_VARIABLE));
-    let path = file.path.display();
+    let path = file.path().display();
     let name = |text: Option<&str>| match text {
         Some(_) => path.to_string(),
         None => "/dev/null".to_owned(),
@@ -290,7 +305,7 @@ fn show(file: &OpenedFile, change: &FileChange) {
     };
     let mut shown = format!(
         "{}\n{}\n",
-        paint(CellColour::Bold, &format!("--- {}", name(file.text.as_deref()))),
+        paint(CellColour::Bold, &format!("--- {}", name(file.text()))),
         paint(CellColour::Bold, &format!("+++ {}", name(change.text.as_deref())))
     );
     let hide = |line: &str| {
@@ -314,13 +329,14 @@ fn show(file: &OpenedFile, change: &FileChange) {
 
 /// Reports a change that was made.
 fn report(file: &OpenedFile, client: KnownClient, done: &str, change: &FileChange) {
-    output::print(&format!("{} is {done}: {}\n", client.title(), file.path.display()));
+    output::print(&format!("{} is {done}: {}\n", client.title(), file.path().display()));
     let names: Vec<&str> = change.switched.iter().map(|entry| entry.name.as_str()).collect();
     if !names.is_empty() {
         let switched = if done == "connected" { "switched off" } else { "switched on again" };
         output::print(&format!("{switched}: {}\n", terminal::escape(&names.join(", "))));
     }
-    if let Some(backup) = file.backup_path().filter(|path| path.exists()) {
+    let backup = file.record.as_ref().and_then(|record| record.backup.as_ref());
+    if let Some(backup) = backup.filter(|path| path.exists()) {
         output::print(&format!("backup: {}\n", backup.display()));
     }
     output::print(&format!("Restart {} to apply the change.\n", client.title()));
@@ -328,7 +344,8 @@ fn report(file: &OpenedFile, client: KnownClient, done: &str, change: &FileChang
 
 /// Returns the failure for a file that is not changed, with the entry to paste.
 fn refused(file: &OpenedFile, error: &ClientFileError, snippet: &str) -> Failed {
-    let failed = Failed::new(FAILED, format!("`{}` is not changed: {error}", file.path.display()));
+    let failed =
+        Failed::new(FAILED, format!("`{}` is not changed: {error}", file.path().display()));
     match error {
         ClientFileError::Taken(_) => {
             failed.hint("Choose another name for the entry of metamcp with --name.")
@@ -340,13 +357,13 @@ fn refused(file: &OpenedFile, error: &ClientFileError, snippet: &str) -> Failed 
 }
 
 /// Lists the clients, their files, and whether they are connected.
-fn list(change: &ChangeArgs, address: SocketAddr) -> Result<(), Failed> {
+fn list(change: &ChangeArgs, own: &OwnEndpoints) -> Result<(), Failed> {
     let mut table = TextTable::headed(["CLIENT", "FOUND", "CONNECTED", "FILE"]);
     for client in KnownClient::ALL {
         let Ok(file) = OpenedFile::open(client, change) else { continue };
-        let is_found = file.text.is_some() || is_installed(client) || has_directory(&file.path);
-        let own = file.text.as_deref().map(|text| connect::own_entries(client, text, address));
-        let connected = match own {
+        let is_found = file.text().is_some() || is_installed(client) || has_directory(file.path());
+        let entries = file.text().map(|text| connect::own_entries(client, text, own));
+        let connected = match entries {
             Some(Ok(names)) if !names.is_empty() => {
                 TableCell::from(terminal::escape(&names.join(", "))).colour(CellColour::Green)
             }
@@ -357,7 +374,7 @@ fn list(change: &ChangeArgs, address: SocketAddr) -> Result<(), Failed> {
             TableCell::from(client.word()),
             TableCell::from(if is_found { "yes" } else { "no" }),
             connected,
-            TableCell::from(file.path.display().to_string()),
+            TableCell::from(file.path().display().to_string()),
         ]);
     }
     output::table(&table);

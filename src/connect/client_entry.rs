@@ -1,10 +1,13 @@
 //! The entry of metamcp in the form of one client.
 
+use serde::{Deserialize, Serialize};
+
 use super::TOKEN_VARIABLE;
 use crate::import::{ClientProfile, FixedValue, TokenForm};
 
 /// The way from a client to metamcp.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ClientLink {
     /// The address of the service.
     Endpoint {

@@ -1,19 +1,22 @@
 //! The record of a connected client, from which it is disconnected exactly.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::client_entry::ClientLink;
+
 /// The changes of one client's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ConnectionRecord {
     /// The word of the client.
     pub client: String,
-    /// The file.
+    /// The file, without links.
     pub file: PathBuf,
-    /// The names of metamcp's entries.
-    pub entries: BTreeSet<String>,
+    /// The entries of metamcp, each with the way that it has.
+    pub entries: BTreeMap<String, ClientLink>,
     /// The entries that were switched off.
     pub switched: Vec<SwitchedEntry>,
     /// The number of tables that were made.
@@ -22,6 +25,8 @@ pub struct ConnectionRecord {
     pub was_made: bool,
     /// The digest of the file before all changes, if it can be restored.
     pub before: Option<String>,
+    /// The copy of the file as it was before the last change of a file that others had changed.
+    pub backup: Option<PathBuf>,
     /// The digest of the file after them.
     pub after: String,
 }

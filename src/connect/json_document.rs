@@ -12,15 +12,11 @@ use crate::import::JSON_OPTIONS;
 /// The text of a new file.
 const EMPTY: &str = "{}\n";
 
-/// A byte order mark, which some editors write.
-const MARK: &str = "\u{feff}";
-
 /// A file in JSON, with its comments.
 pub(super) struct JsonDocument {
     root: CstRootNode,
     /// The keys that lead to the table of entries.
     path: &'static [&'static str],
-    has_mark: bool,
 }
 
 impl JsonDocument {
@@ -29,8 +25,6 @@ impl JsonDocument {
         text: &str,
         tables: &'static [&'static [&'static str]],
     ) -> Result<Self, DocumentError> {
-        let has_mark = text.starts_with(MARK);
-        let text = text.strip_prefix(MARK).unwrap_or(text);
         let text = if text.trim().is_empty() { EMPTY } else { text };
         let root = CstRootNode::parse(text, &JSON_OPTIONS).map_err(|error| {
             DocumentError::Syntax { line: error.line_display(), column: error.column_display() }
@@ -38,7 +32,7 @@ impl JsonDocument {
         if root.object_value().is_none() {
             return Err(DocumentError::NoTable("root".to_owned()));
         }
-        let document = |path| Self { root: root.clone(), path, has_mark };
+        let document = |path| Self { root: root.clone(), path };
         let mut found = tables.iter().rev().filter(|path| document(path).table().is_some());
         let path = found.next().or(tables.first()).copied().unwrap_or(&[]);
         Ok(document(path))
@@ -134,8 +128,7 @@ impl ClientDocument for JsonDocument {
     }
 
     fn text(&self) -> String {
-        let mark = if self.has_mark { MARK } else { "" };
-        format!("{mark}{}", self.root)
+        self.root.to_string()
     }
 }
 

@@ -14,19 +14,20 @@ mod open_document;
 mod toml_document;
 mod yaml_document;
 
-use std::{collections::BTreeSet, net::SocketAddr, path::Path};
+use std::{collections::BTreeSet, path::Path};
 
 use client_document::ClientDocument;
 pub use client_document::DocumentError;
 pub use client_entry::{ClientEntry, ClientLink, EntryValue};
 pub use connection_record::{ConnectionRecord, SwitchedEntry, SwitchedHow};
-pub use disconnecting::disconnect;
+pub use disconnecting::{KeptEntry, KeptReason, disconnect, retain_current};
 pub use line_diff::{DiffLine, unified};
 use open_document::open;
+use serde_json::{Value, json};
 
 use crate::{
-    config::Config,
-    import::{self, ForeignServer, ImportContext, ImportReadError, KnownClient},
+    config::{Config, TextForm},
+    import::{self, ForeignServer, ImportContext, ImportReadError, KnownClient, OwnEndpoints},
 };
 
 /// The name of the variable with the token.
@@ -41,23 +42,38 @@ pub struct ConnectRequest<'a> {
     pub name: &'a str,
     /// The way to metamcp.
     pub link: ClientLink,
-    /// The address of metamcp, to recognize its own entries.
-    pub address: SocketAddr,
+    /// The ways to metamcp, to recognize its own entries.
+    pub own: &'a OwnEndpoints,
     /// The configuration whose servers are switched off in the client's file.
     pub served: Option<&'a Config>,
 }
 
 /// A change of a client's file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileChange {
     /// The new text; `None` if the file is to be removed.
     pub text: Option<String>,
-    /// The entries of metamcp that are added.
+    /// The entries of metamcp that are added or removed.
     pub entries: BTreeSet<String>,
     /// The entries that are switched off, or on again.
     pub switched: Vec<SwitchedEntry>,
     /// The tables of entries that are made.
     pub n_tables_made: usize,
+    /// The entries that are not as `connect` left them, and so stay as they are.
+    pub kept: Vec<KeptEntry>,
+}
+
+impl FileChange {
+    /// Returns whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.switched.is_empty()
+    }
+
+    /// Returns the names of the entries that are changed.
+    fn names(&self) -> BTreeSet<&str> {
+        let switched = self.switched.iter().map(|switched| switched.name.as_str());
+        self.entries.iter().map(String::as_str).chain(switched).collect()
+    }
 }
 
 /// The reason why a client's file cannot be changed.
@@ -88,17 +104,15 @@ pub fn connect(
     text: Option<&str>,
 ) -> Result<Option<FileChange>, ClientFileError> {
     let client = request.client;
-    let text = text.unwrap_or_default();
-    let found = servers(client, text)?;
-    let mut document = open(client, text)?;
+    let (form, text) = TextForm::split(text.unwrap_or_default());
+    let found = servers(client, &text)?;
+    let mut document = open(client, &text)?;
     let entry = ClientEntry::new(client.profile(), request.name, &request.link);
-    let mut change =
-        FileChange { text: None, entries: BTreeSet::new(), switched: Vec::new(), n_tables_made: 0 };
+    let mut change = FileChange::default();
     let known = found.iter().find(|server| server.name() == request.name);
-    let is_same = known.is_some() && holds_entry(client, &found, &entry, request.name);
-    if !is_same {
+    if !holds_entry(client, &found, &entry, request.name) {
         match known {
-            Some(known) if !known.is_metamcp(request.address) => {
+            Some(known) if !known.is_metamcp(request.own) => {
                 return Err(ClientFileError::Taken(request.name.to_owned()));
             }
             Some(_) => {
@@ -114,12 +128,19 @@ pub fn connect(
             change.switched.push(switch_off(client, document.as_mut(), name)?);
         }
     }
-    if is_same && change.switched.is_empty() {
+    if change.is_empty() {
         return Ok(None);
     }
     let after = document.text();
-    verify(client, &found, &after, &change, request.name)?;
-    change.text = Some(after);
+    verify(client, &text, &after, &change)?;
+    let found = servers(client, &after)?;
+    let is_on = |name: &str| found.iter().any(|it| it.name() == name && !it.is_disabled());
+    if !holds_entry(client, &found, &entry, request.name)
+        || change.switched.iter().any(|switched| is_on(&switched.name))
+    {
+        return Err(ClientFileError::Unverified);
+    }
+    change.text = Some(form.join(&after));
     Ok(Some(change))
 }
 
@@ -138,16 +159,21 @@ pub fn snippet(request: &ConnectRequest<'_>) -> String {
 pub fn own_entries(
     client: KnownClient,
     text: &str,
-    address: SocketAddr,
+    own: &OwnEndpoints,
 ) -> Result<Vec<String>, ImportReadError> {
     let found = servers(client, text)?;
-    let own = found.iter().filter(|server| server.is_metamcp(address));
+    let own = found.iter().filter(|server| server.is_metamcp(own));
     Ok(own.map(|server| server.name().to_owned()).collect())
+}
+
+/// Returns whether a text has nothing but space, which JSON does not allow.
+fn is_blank(text: &str) -> bool {
+    text.trim_matches(['\u{feff}', ' ', '\n', '\r', '\t']).is_empty()
 }
 
 /// Returns the servers that a file declares for all projects.
 fn servers(client: KnownClient, text: &str) -> Result<Vec<ForeignServer>, ImportReadError> {
-    if text.trim_matches(['\u{feff}', ' ', '\n', '\r', '\t']).is_empty() {
+    if is_blank(text) {
         return Ok(Vec::new());
     }
     let context = ImportContext::default();
@@ -198,27 +224,44 @@ fn holds_entry(
         && found.iter().filter(|known| known.name() == name).any(|known| same(&known))
 }
 
-/// Checks that the changed text declares the same servers as before, but for the change.
+/// Checks that the changed text means the same as before, but for the changed entries.
 fn verify(
     client: KnownClient,
-    before: &[ForeignServer],
+    before: &str,
     after: &str,
     change: &FileChange,
-    name: &str,
 ) -> Result<(), ClientFileError> {
-    let after = servers(client, after).map_err(|_| ClientFileError::Unverified)?;
-    let is_switched = |name: &str| change.switched.iter().any(|switched| switched.name == name);
-    let is_kept = |server: &ForeignServer| {
-        is_switched(server.name())
-            || server.name() == name
-            || after.iter().any(|after| after.is_same_declaration(server))
-    };
-    let has_entry = after.iter().any(|server| server.name() == name);
-    let is_off =
-        |name: &str| !after.iter().any(|server| server.name() == name && !server.is_disabled());
-    let are_off = change.switched.iter().all(|switched| is_off(&switched.name));
-    let is_good = before.iter().all(is_kept) && has_entry && are_off;
-    is_good.then_some(()).ok_or(ClientFileError::Unverified)
+    let names = change.names();
+    let is_same = others(client, before, &names)? == others(client, after, &names)?;
+    is_same.then_some(()).ok_or(ClientFileError::Unverified)
+}
+
+/// Returns all of a file but the entries `names`. A table of entries without any counts as none.
+fn others(
+    client: KnownClient,
+    text: &str,
+    names: &BTreeSet<&str>,
+) -> Result<Value, ClientFileError> {
+    if is_blank(text) {
+        return Ok(json!({}));
+    }
+    let mut document = import::document(client, text).map_err(|_| ClientFileError::Unverified)?;
+    for path in client.profile().tables.iter().rev() {
+        let table = path.iter().try_fold(&mut document, |table, key| table.get_mut(*key));
+        if let Some(Value::Object(table)) = table {
+            table.retain(|name, _| !names.contains(name.as_str()));
+        }
+        for length in (1..=path.len()).rev() {
+            let (last, before) = path[..length].split_last().unwrap_or((&"", &[]));
+            let parent = before.iter().try_fold(&mut document, |table, key| table.get_mut(*key));
+            if let Some(Value::Object(parent)) = parent
+                && parent.get(*last).is_some_and(|table| *table == json!({}) || table.is_null())
+            {
+                parent.remove(*last);
+            }
+        }
+    }
+    Ok(if document.is_null() { json!({}) } else { document })
 }
 
 #[cfg(test)]

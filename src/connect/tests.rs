@@ -1,6 +1,7 @@
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::LazyLock};
 
 use proptest::prelude::*;
+use saphyr::{LoadableYamlNode as _, Yaml};
 
 use super::*;
 use crate::config::{defaults, load};
@@ -24,6 +25,9 @@ const EXAMPLES: [(KnownClient, &str); 14] = [
     (KnownClient::Roo, include_str!("../../tests/import/roo.json")),
 ];
 
+/// The usual address of metamcp.
+static OWN: LazyLock<OwnEndpoints> = LazyLock::new(OwnEndpoints::default);
+
 fn request(client: KnownClient, has_token: bool) -> ConnectRequest<'static> {
     let address = defaults::HTTP_ADDRESS;
     let form = client.profile().endpoint.as_ref();
@@ -35,7 +39,7 @@ fn request(client: KnownClient, has_token: bool) -> ConnectRequest<'static> {
             args: vec!["stdio".to_owned()],
         },
     };
-    ConnectRequest { client, name: "metamcp", link, address, served: None }
+    ConnectRequest { client, name: "metamcp", link, own: &OWN, served: None }
 }
 
 /// Connects a client, and returns the new text with the record of it.
@@ -46,7 +50,7 @@ fn connected(request: &ConnectRequest<'_>, text: &str) -> (String, ConnectionRec
     let record = ConnectionRecord {
         client: request.client.word().to_owned(),
         file: PathBuf::from("/file"),
-        entries: change.entries,
+        entries: change.entries.into_iter().map(|name| (name, request.link.clone())).collect(),
         switched: change.switched,
         n_tables_made: change.n_tables_made,
         ..ConnectionRecord::default()
@@ -55,9 +59,9 @@ fn connected(request: &ConnectRequest<'_>, text: &str) -> (String, ConnectionRec
 }
 
 fn disconnected(client: KnownClient, text: &str, record: &ConnectionRecord) -> String {
-    let change = disconnect(client, text, Some(record), defaults::HTTP_ADDRESS)
-        .unwrap_or_else(|error| panic!("{client:?}: {error}\n{text}"))
-        .expect("a change");
+    let change = disconnect(client, text, Some(record), &OWN)
+        .unwrap_or_else(|error| panic!("{client:?}: {error}\n{text}"));
+    assert!(!change.is_empty(), "{client:?}\n{text}");
     change.text.unwrap_or_default()
 }
 
@@ -81,7 +85,7 @@ fn connecting_and_disconnecting_a_documented_file_gives_the_same_text() {
     for (client, text) in EXAMPLES {
         for has_token in [false, true] {
             let (after, record) = connected(&request(client, has_token), text);
-            let own = own_entries(client, &after, defaults::HTTP_ADDRESS).expect("readable");
+            let own = own_entries(client, &after, &OWN).expect("readable");
             assert_eq!(own, ["metamcp"], "{client:?}");
             for line in text.lines().filter(|line| line.trim_start().starts_with(['/', '#'])) {
                 assert!(after.contains(line), "{client:?}: {line}");
@@ -95,11 +99,10 @@ fn connecting_and_disconnecting_a_documented_file_gives_the_same_text() {
 fn without_a_record_the_entries_that_lead_to_metamcp_are_removed() {
     for (client, text) in EXAMPLES {
         let (after, _) = connected(&request(client, false), text);
-        let change = disconnect(client, &after, None, defaults::HTTP_ADDRESS).expect("readable");
-        let change = change.expect("a change");
+        let change = disconnect(client, &after, None, &OWN).expect("readable");
         assert_eq!(change.text.as_deref(), Some(text), "{client:?}");
-        let again = disconnect(client, text, None, defaults::HTTP_ADDRESS).expect("readable");
-        assert_eq!(again, None, "{client:?}");
+        let again = disconnect(client, text, None, &OWN).expect("readable");
+        assert!(again.is_empty(), "{client:?}");
     }
 }
 
@@ -122,6 +125,7 @@ fn a_file_of_an_unknown_shape_is_refused_with_an_entry_to_paste() {
         (KnownClient::Codex, "a = \n", "not TOML: line 1, column 5"),
         (KnownClient::Codex, "mcp_servers = 1\n", "its `mcp_servers` is not a table"),
         (KnownClient::Goose, "extensions: {a: {b: 1}}\n", "the form of line 1 is not understood"),
+        (KnownClient::Goose, "extensions:\n- a\n", "its `extensions` is not a table"),
         (
             KnownClient::Goose,
             "extensions:\n  a: &x\n    b: 1\n",
@@ -183,9 +187,139 @@ fn a_file_without_content_is_removed_again_if_connect_made_it() {
     for client in KnownClient::ALL {
         let (after, record) = connected(&request(client, false), "");
         let record = ConnectionRecord { was_made: true, ..record };
-        let change = disconnect(client, &after, Some(&record), defaults::HTTP_ADDRESS);
-        assert_eq!(change.expect("readable").expect("a change").text, None, "{client:?}");
+        let change = disconnect(client, &after, Some(&record), &OWN);
+        assert_eq!(change.expect("readable").text, None, "{client:?}");
     }
+}
+
+/// Connects a client of two served servers, and returns the new text with the record of it.
+fn connected_to_served(client: KnownClient, text: &str) -> (String, ConnectionRecord) {
+    let config = "[servers.time]\ncommand = \"mcp-time\"\nargs = [\"-u\"]\n";
+    let config = load::content(Path::new("c.toml"), config).expect("valid");
+    connected(&ConnectRequest { served: Some(&config), ..request(client, false) }, text)
+}
+
+/// Returns the names and reasons of the entries that stay when a client is disconnected.
+fn kept(client: KnownClient, text: &str, record: &ConnectionRecord) -> Vec<(String, KeptReason)> {
+    let change = disconnect(client, text, Some(record), &OWN).expect("readable");
+    change.kept.into_iter().map(|kept| (kept.name, kept.reason)).collect()
+}
+
+#[test]
+fn an_entry_that_the_user_changed_after_connecting_stays_and_the_reason_is_known() {
+    let reason = |reason| vec![("time".to_owned(), reason)];
+    let (after, record) =
+        connected_to_served(KnownClient::Cursor, with_served(KnownClient::Cursor).expect("one"));
+    let elsewhere = after.replace("http://127.0.0.1:12011/", "https://example.com/");
+    let (changed, left) = (
+        vec![("metamcp".to_owned(), KeptReason::Changed)],
+        disconnected(KnownClient::Cursor, &elsewhere, &record),
+    );
+    assert_eq!(kept(KnownClient::Cursor, &elsewhere, &record), changed);
+    assert!(left.contains("example.com") && left.contains("mcp-time"), "{left}");
+
+    let again = after.replace("\"git\":", "\"time\": {\"command\": \"mine\"}, \"git\":");
+    assert_eq!(kept(KnownClient::Cursor, &again, &record), reason(KeptReason::DeclaredAgain));
+    let renamed = after.replace(
+        "\"git\":",
+        "\"clock\": {\"command\": \"mcp-time\", \"args\": [\"-u\"]}, \"git\":",
+    );
+    let as_clock = KeptReason::DeclaredAs("clock".to_owned());
+    assert_eq!(kept(KnownClient::Cursor, &renamed, &record), reason(as_clock));
+    let left = disconnected(KnownClient::Cursor, &renamed, &record);
+    assert_eq!(left.matches("mcp-time").count(), 1, "{left}");
+
+    let (after, record) =
+        connected_to_served(KnownClient::Codex, with_served(KnownClient::Codex).expect("one"));
+    let on = after.replace("enabled = false\n", "");
+    assert_eq!(kept(KnownClient::Codex, &on, &record), reason(KeptReason::Active));
+}
+
+#[test]
+fn an_entry_with_a_former_address_of_metamcp_is_removed_by_its_record() {
+    let link = ClientLink::Endpoint { url: "http://127.0.0.1:4711/".to_owned(), has_token: false };
+    let former = ConnectRequest { link, ..request(KnownClient::Cursor, false) };
+    let (after, record) = connected(&former, "{}");
+    assert_eq!(disconnected(KnownClient::Cursor, &after, &record), "{}");
+    assert!(disconnect(KnownClient::Cursor, &after, None, &OWN).expect("readable").is_empty());
+}
+
+#[test]
+fn a_record_forgets_what_is_no_longer_as_connect_left_it() {
+    let text = with_served(KnownClient::Cursor).expect("one");
+    let (after, record) = connected_to_served(KnownClient::Cursor, text);
+    let mut current = record.clone();
+    retain_current(&mut current, KnownClient::Cursor, &after);
+    assert_eq!(current, record);
+    retain_current(&mut current, KnownClient::Cursor, text);
+    assert!(current.entries.is_empty() && current.switched.is_empty(), "{current:?}");
+}
+
+#[test]
+fn a_mark_and_the_line_ends_of_a_file_stay() {
+    for (client, text) in EXAMPLES {
+        let text = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        let (after, record) = connected(&request(client, false), &text);
+        assert!(after.starts_with('\u{feff}'), "{client:?}");
+        assert!(!after.replace("\r\n", "").contains(['\r', '\n']), "{client:?}: {after:?}");
+        assert_eq!(disconnected(client, &after, &record), text, "{client:?}");
+    }
+}
+
+/// Files of Goose in forms that Goose itself does not write.
+const UNUSUAL_YAML: [&str; 16] = [
+    "\"extensions\":\n  a:\n    type: stdio\n    cmd: x\n",
+    "'extensions': {}\nb: 1\n",
+    "a: |\n  x\n  extensions:\n    b: 1\n",
+    "a: \"x\nextensions:\n  b: 1\"\n",
+    "a: 'x\nextensions:'\n",
+    "{a: 1, extensions: {}}\n",
+    "  a: 1\n  extensions:\n    b:\n      type: stdio\n      cmd: x\n",
+    "extensions:\n  a:\n    type: stdio\n    cmd: x\n...\n",
+    "extensions: {}\n---\nextensions: {}\n",
+    "extensions:\n- a\n",
+    "extensions:\t{}\n",
+    "extensions: &x\n  a:\n    type: stdio\n    cmd: x\n",
+    "a: &x\n  b: 1\nextensions: *x\n",
+    "extensions:\n  a:\n    type: stdio\n    cmd: x\n    description: |\n      y\n      # z",
+    "extensions:\n  a:\n    type: stdio\n    cmd: x\n    description: |+\n      y\n      # z\n\n# c\n",
+    "[a,\nextensions: 1]\n",
+];
+
+#[test]
+fn a_file_of_goose_in_an_unusual_form_is_refused_or_means_the_same_afterwards() {
+    let n_written = UNUSUAL_YAML.iter().filter(|text| is_connected(text)).count();
+    assert_eq!(n_written, 4, "quoted keys and literal texts are understood");
+}
+
+/// Connects Goose unless the form is refused, checks the result with another parser, and returns
+/// whether it is connected.
+fn is_connected(text: &str) -> bool {
+    let request = request(KnownClient::Goose, false);
+    let Ok(Some(change)) = connect(&request, Some(text)) else { return false };
+    let after = change.text.expect("a text");
+    let (Ok(before), Ok(now)) = (Yaml::load_from_str(text), Yaml::load_from_str(&after)) else {
+        assert!(Yaml::load_from_str(text).is_err(), "it is broken:\n{text}\n=>\n{after}");
+        return true;
+    };
+    let others = |documents: Vec<Yaml<'static>>| {
+        let mut others = Vec::new();
+        for (key, value) in documents.iter().filter_map(Yaml::as_mapping).flatten() {
+            let Some(table) = value.as_mapping().filter(|_| key.as_str() == Some("extensions"))
+            else {
+                others.push(format!("{key:?}: {value:?}"));
+                continue;
+            };
+            let entries = table.iter().filter(|(name, _)| name.as_str() != Some("metamcp"));
+            others.extend(entries.map(|(name, entry)| format!("extensions {name:?}: {entry:?}")));
+        }
+        others.retain(|other| !other.starts_with("Value(String(\"extensions\")): Value(Null)"));
+        (documents.len().max(1), others)
+    };
+    let own = |yaml: &Yaml<'_>| yaml["extensions"]["metamcp"]["uri"].as_str().map(str::to_owned);
+    assert_eq!(own(&now[0]).as_deref(), Some("http://127.0.0.1:12011/"), "{after}");
+    assert_eq!(others(before), others(now), "{text}\n=>\n{after}");
+    true
 }
 
 /// Files in JSON with comments, members in a row or in lines, and other line ends.
@@ -224,6 +358,22 @@ proptest! {
         let (before, again) = (before.expect("readable"), again.expect("readable"));
         prop_assert!(before.iter().all(|it| again.iter().any(|other| other.is_same_declaration(it))));
         prop_assert_eq!(before.len(), again.len());
+    }
+
+    #[test]
+    fn any_file_of_goose_is_refused_or_means_the_same_afterwards(
+        lines in prop::collection::vec(prop_oneof![
+            Just("extensions:"), Just("extensions: {}"), Just("'extensions':"), Just("  a:"),
+            Just("  a: {}"), Just("    b: 1"), Just("    b: |"), Just("    b: >+ # c"), Just("      # c"),
+            Just("      d"), Just("e: 'f"), Just("e: |"), Just("  g: [h,"), Just("- i: j"), Just("  - k"),
+            Just("---"), Just("..."), Just(""), Just("# l"), Just("m: n # o"), Just("  p: \"q\\"),
+            Just("  - - r"), Just("s: - t"), Just("u: it's"), Just("  'v': w"), Just("  x # y"),
+            Just("z:\t1"), Just("  \t"), Just("0: !t a"), Just("    enabled: true"),
+        ], 0..9),
+        is_ended in any::<bool>(),
+    ) {
+        let text = lines.join("\n");
+        is_connected(&if is_ended { format!("{text}\n") } else { text });
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The edits of YAML: of the text below one key at the top level, in the form that Goose writes.
 
+use serde_json::Value;
+
 use super::{
     client_document::{ClientDocument, DocumentError},
     client_entry::{ClientEntry, EntryValue},
 };
-use crate::import::{yaml_key_rest, yaml_value};
+use crate::import::{YamlMember, yaml_file, yaml_key, yaml_without_comment};
 
 /// A file in YAML, as lines.
 pub(super) struct YamlDocument {
@@ -14,81 +16,58 @@ pub(super) struct YamlDocument {
     key: &'static str,
 }
 
-/// The lines of an entry: its first one, and the one behind its last.
-type EntryLines = std::ops::Range<usize>;
-
 impl YamlDocument {
     pub(super) fn open(text: &str, key: &'static str) -> Result<Self, DocumentError> {
-        yaml_value(text, key).map_err(DocumentError::Form)?;
+        let file = yaml_file(text).map_err(|error| DocumentError::Form(error.line))?;
+        match &file.value[key] {
+            Value::Null | Value::Object(_) => {}
+            _ => return Err(DocumentError::NoTable(key.to_owned())),
+        }
         Ok(Self { lines: text.split_inclusive('\n').map(str::to_owned).collect(), key })
     }
 
-    /// Returns the line of the key, if there is one.
-    fn header(&self) -> Option<usize> {
-        self.lines.iter().position(|line| yaml_key_rest(line.trim_end(), self.key).is_some())
+    /// Returns the members of the file. A text that is edited stays readable.
+    fn members(&self) -> Vec<YamlMember> {
+        yaml_file(&self.text()).map(|file| file.members).unwrap_or_default()
     }
 
-    /// Returns the lines of all entries: from below the key to the next key at the top level,
-    /// without the comments and empty lines before that.
-    fn block(&self) -> EntryLines {
-        let Some(header) = self.header() else { return self.lines.len()..self.lines.len() };
-        let mut end = header + 1;
-        for (at, line) in self.lines.iter().enumerate().skip(header + 1) {
-            if indent(line).is_some_and(|indent| indent == 0) {
-                break;
-            }
-            if indent(line).is_some() {
-                end = at + 1;
-            }
-        }
-        header + 1..end
+    /// Returns the table of entries, and the entries.
+    fn table(&self) -> Option<(YamlMember, Vec<YamlMember>)> {
+        let is_entry = |member: &YamlMember| member.path.len() == 2 && member.path[0] == self.key;
+        let members = self.members();
+        let header = members.iter().find(|member| member.path == [self.key])?.clone();
+        Some((header, members.into_iter().filter(is_entry).collect()))
     }
 
     /// Returns the indent of the entries.
     fn entry_indent(&self) -> usize {
-        let mut block = self.lines[self.block()].iter();
-        block.find_map(|line| indent(line)).unwrap_or(2)
+        self.table().and_then(|(_, entries)| Some(entries.first()?.indent)).unwrap_or(2)
     }
 
-    fn entry(&self, name: &str) -> Result<EntryLines, DocumentError> {
-        let (block, wanted) = (self.block(), self.entry_indent());
-        let is_entry = |line: &String| {
-            let text = line.trim();
-            let keys = [name.to_owned(), format!("'{name}'"), format!("\"{name}\"")];
-            indent(line) == Some(wanted)
-                && keys.iter().any(|key| yaml_key_rest(text, key).is_some())
-        };
-        let start = block.clone().find(|at| is_entry(&self.lines[*at]));
-        let start = start.ok_or_else(|| DocumentError::NoEntry(name.to_owned()))?;
-        let end = (start + 1..block.end)
-            .find(|at| indent(&self.lines[*at]).is_some_and(|indent| indent <= wanted))
-            .unwrap_or(block.end);
-        // Empty lines and comments at the end belong to the next entry.
-        let last = (start..end).rev().find(|at| indent(&self.lines[*at]).is_some());
-        Ok(start..last.unwrap_or(start) + 1)
+    fn entry(&self, name: &str) -> Result<YamlMember, DocumentError> {
+        let mut entries = self.table().map(|(_, entries)| entries).unwrap_or_default().into_iter();
+        let found = entries.find(|entry| entry.path[1] == name);
+        found.ok_or_else(|| DocumentError::NoEntry(name.to_owned()))
     }
 
-    /// Adds lines at the end of the block; the key is made if there is none.
+    /// Adds lines at the end of the table; it is made if there is none.
     fn append(&mut self, added: Vec<String>) -> Result<usize, DocumentError> {
-        let ending =
-            if self.lines.iter().any(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
-        let added = added.into_iter().map(|line| format!("{line}{ending}"));
         if let Some(last) = self.lines.last_mut().filter(|last| !last.ends_with('\n')) {
-            last.push_str(ending);
+            last.push('\n');
         }
-        let Some(header) = self.header() else {
-            self.lines.push(format!("{}:{ending}", self.key));
+        let Some((header, _)) = self.table() else {
+            self.lines.push(format!("{}:\n", self.key));
             self.lines.extend(added);
             return Ok(1);
         };
-        match yaml_key_rest(self.lines[header].trim_end(), self.key) {
+        let line = &mut self.lines[header.lines.start];
+        match rest_of(line) {
             Some("") => {}
             // An empty table on one line.
-            Some("{}") => self.lines[header] = self.lines[header].replacen(" {}", "", 1),
-            _ => return Err(DocumentError::Form(header + 1)),
+            Some("{}") => *line = line.replacen(" {}", "", 1),
+            _ => return Err(DocumentError::Form(header.lines.start + 1)),
         }
-        let end = self.block().end;
-        self.lines.splice(end..end, added);
+        self.lines.splice(header.lines.end..header.lines.end, added);
         Ok(0)
     }
 }
@@ -96,37 +75,51 @@ impl YamlDocument {
 impl ClientDocument for YamlDocument {
     fn add(&mut self, name: &str, entry: &ClientEntry) -> Result<usize, DocumentError> {
         let space = " ".repeat(self.entry_indent());
-        let mut lines = vec![format!("{space}{}:", quoted(name))];
+        let mut lines = vec![format!("{space}{}:\n", quoted(name))];
         for (key, value) in &entry.0 {
             match value {
                 EntryValue::Table(members) => {
-                    lines.push(format!("{space}  {key}:"));
+                    lines.push(format!("{space}  {key}:\n"));
                     lines.extend(members.iter().map(|(key, value)| {
-                        format!("{space}    {}: {}", quoted(key), quoted(value))
+                        format!("{space}    {}: {}\n", quoted(key), quoted(value))
                     }));
                 }
                 EntryValue::List(items) => {
                     let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
-                    lines.push(format!("{space}  {key}: [{}]", items.join(", ")));
+                    lines.push(format!("{space}  {key}: [{}]\n", items.join(", ")));
                 }
-                EntryValue::Text(text) => lines.push(format!("{space}  {key}: {}", quoted(text))),
-                EntryValue::Switch(is_on) => lines.push(format!("{space}  {key}: {is_on}")),
-                EntryValue::Number(number) => lines.push(format!("{space}  {key}: {number}")),
+                EntryValue::Text(text) => lines.push(format!("{space}  {key}: {}\n", quoted(text))),
+                EntryValue::Switch(is_on) => lines.push(format!("{space}  {key}: {is_on}\n")),
+                EntryValue::Number(number) => lines.push(format!("{space}  {key}: {number}\n")),
             }
         }
         self.append(lines)
     }
 
     fn remove(&mut self, name: &str) -> Result<String, DocumentError> {
-        let lines = self.entry(name)?;
-        Ok(self.lines.drain(lines).collect())
+        let entry = self.entry(name)?;
+        let removed = self.lines.drain(entry.lines).collect();
+        if let Some((header, entries)) = self.table()
+            && entries.is_empty()
+        {
+            // Nothing at all would not be a table.
+            let line = &mut self.lines[header.lines.start];
+            *line = line.replacen(':', ": {}", 1);
+        }
+        Ok(removed)
     }
 
     fn restore(&mut self, name: &str, declaration: &str) -> Result<(), DocumentError> {
-        match self.entry(name) {
-            Ok(_) => Ok(()),
-            Err(_) => self.append(declaration.lines().map(str::to_owned).collect()).map(|_| ()),
+        if self.entry(name).is_ok() {
+            return Ok(());
         }
+        let n_spaces = |line: &str| line.len() - line.trim_start_matches(' ').len();
+        let (former, space) = (n_spaces(declaration), " ".repeat(self.entry_indent()));
+        let lines = declaration.lines().map(|line| match line.trim() {
+            "" => "\n".to_owned(),
+            _ => format!("{space}{}\n", &line[n_spaces(line).min(former)..]),
+        });
+        self.append(lines.collect()).map(|_| ())
     }
 
     fn set_flag(
@@ -136,40 +129,45 @@ impl ClientDocument for YamlDocument {
         value: Option<bool>,
     ) -> Result<Option<bool>, DocumentError> {
         let entry = self.entry(name)?;
-        let mut members = entry.clone().skip(1);
-        let first = members.clone().find_map(|at| indent(&self.lines[at]));
-        let deeper = first.ok_or(DocumentError::Form(entry.start + 1))?;
-        let found = members.find(|at| {
-            let line = &self.lines[*at];
-            indent(line) == Some(deeper) && yaml_key_rest(line.trim(), key).is_some()
-        });
-        let before = found.and_then(|at| match yaml_key_rest(self.lines[at].trim(), key) {
-            Some("true") => Some(true),
-            Some("false") => Some(false),
-            _ => None,
-        });
-        let line = |value: bool| format!("{}{key}: {value}\n", " ".repeat(deeper));
-        match (found, value, before) {
-            (Some(at), Some(value), Some(before)) => {
-                // A comment behind the value stays.
-                let was = format!("{key}: {before}");
-                self.lines[at] = self.lines[at].replacen(&was, &format!("{key}: {value}"), 1);
+        let members = self.members();
+        let mut members = members
+            .iter()
+            .filter(|member| member.path.len() == 3 && member.path[..2] == entry.path);
+        let Some(deeper) = members.clone().next().map(|member| member.indent) else {
+            return Err(DocumentError::Form(entry.lines.start + 1));
+        };
+        let Some(at) = members.find(|it| it.path[2] == key).map(|it| it.lines.start) else {
+            if let Some(value) = value {
+                let line = format!("{}{key}: {value}\n", " ".repeat(deeper));
+                self.lines.insert(entry.lines.start + 1, line);
             }
-            (Some(at), Some(value), None) => self.lines[at] = line(value),
-            (None, Some(value), _) => self.lines.insert(entry.start + 1, line(value)),
-            (Some(at), None, _) => {
+            return Ok(None);
+        };
+        let line = &mut self.lines[at];
+        let before = match rest_of(line) {
+            Some("true") => true,
+            Some("false") => false,
+            _ => return Err(DocumentError::Form(at + 1)),
+        };
+        match value {
+            Some(value) => {
+                // A comment behind the value stays.
+                let start = line.find(':').unwrap_or_default();
+                let rest = line[start..].replacen(&before.to_string(), &value.to_string(), 1);
+                line.replace_range(start.., &rest);
+            }
+            None => {
                 self.lines.remove(at);
             }
-            (None, None, _) => {}
         }
-        Ok(before)
+        Ok(Some(before))
     }
 
     fn remove_empty_tables(&mut self, n: usize) {
-        if let Some(header) = self.header().filter(|_| n > 0)
-            && self.block().is_empty()
+        if let Some((header, entries)) = self.table().filter(|_| n > 0)
+            && entries.is_empty()
         {
-            self.lines.remove(header);
+            self.lines.remove(header.lines.start);
         }
     }
 
@@ -182,21 +180,20 @@ impl ClientDocument for YamlDocument {
     }
 }
 
-/// Returns the indent of a line; `None` if it is empty or a comment.
-fn indent(line: &str) -> Option<usize> {
-    let text = line.trim_start_matches(' ');
-    let has_text = !text.trim().is_empty() && !text.starts_with('#');
-    has_text.then(|| line.len() - text.len())
+/// Returns the text behind the key of a line, without a comment.
+fn rest_of(line: &str) -> Option<&str> {
+    yaml_key(line.trim()).map(|(_, rest)| yaml_without_comment(rest))
 }
 
 /// Returns a scalar, in quotes unless it is plainly a text.
 fn quoted(text: &str) -> String {
+    const WORDS: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_plain = text.starts_with(|found: char| found.is_ascii_alphabetic())
         && text.chars().all(|found| found.is_ascii_alphanumeric() || "_- ./".contains(found))
         && !text.ends_with(' ')
-        && !matches!(text.to_ascii_lowercase().as_str(), "true" | "false" | "null" | "yes" | "no");
+        && !WORDS.contains(&text.to_ascii_lowercase().as_str());
     match is_plain {
         true => text.to_owned(),
-        false => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+        false => Value::from(text).to_string(),
     }
 }

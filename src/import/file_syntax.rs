@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use jsonc_parser::{ParseOptions, errors::ParseError, parse_to_serde_value};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{client_profile::FileLanguage, known_client::KnownClient, yaml_block};
 use crate::config::defaults;
@@ -32,7 +32,7 @@ pub enum ImportReadError {
         /// The column in characters, from 1.
         column: usize,
     },
-    /// Its servers are not YAML in the form that the client writes.
+    /// It is not YAML in the form that the client writes.
     #[error("not YAML in the form that Goose writes: line {line}")]
     Yaml {
         /// The line, from 1.
@@ -109,9 +109,8 @@ fn json(text: &str) -> Result<Value, ImportReadError> {
 }
 
 fn yaml(text: &str) -> Result<Value, ImportReadError> {
-    let servers = yaml_block::read(text, "extensions");
-    let servers = servers.map_err(|error| ImportReadError::Yaml { line: error.line })?;
-    Ok(json!({ "extensions": servers }))
+    let file = yaml_block::read(text);
+    file.map(|file| file.value).map_err(|error| ImportReadError::Yaml { line: error.line })
 }
 
 fn toml(text: &str) -> Result<Value, ImportReadError> {

@@ -20,6 +20,7 @@ mod login_members;
 mod mcp_remote;
 mod new_server;
 mod opencode;
+mod own_endpoints;
 mod plan;
 mod report;
 mod secret_detection;
@@ -33,6 +34,7 @@ mod to_toml;
 mod variable_syntax;
 mod vscode;
 mod yaml_block;
+mod yaml_inline;
 mod zed;
 
 use std::path::Path;
@@ -49,10 +51,12 @@ pub use file_syntax::{ImportReadError, JSON_OPTIONS};
 pub use foreign_server::ForeignServer;
 pub use known_client::KnownClient;
 pub use new_server::{NewCredential, NewServer, NewServerError};
+pub use own_endpoints::OwnEndpoints;
 pub use plan::{ImportNote, ImportNoteKind, ImportPlan, ImportState, ImportedServer, import};
 pub use shown_secrets::secrets;
 pub(crate) use to_nix::name as nix_name;
-pub(crate) use yaml_block::{key_rest as yaml_key_rest, value as yaml_value};
+pub(crate) use yaml_block::{YamlMember, read as yaml_file, split_key as yaml_key};
+pub(crate) use yaml_inline::without_comment as yaml_without_comment;
 
 use crate::config::defaults;
 
@@ -95,6 +99,15 @@ pub fn read(
         return Err(ImportReadError::TooMany);
     }
     Ok(servers)
+}
+
+/// Returns a file of `client` as a tree of values.
+///
+/// # Errors
+///
+/// [`ImportReadError`] when the text cannot be parsed; the error never quotes the text.
+pub fn document(client: KnownClient, text: &str) -> Result<serde_json::Value, ImportReadError> {
+    file_syntax::read(Path::new(""), text, Some(client)).map(|(_, document)| document)
 }
 
 #[cfg(test)]

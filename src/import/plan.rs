@@ -13,15 +13,13 @@ use super::{
     credentials::{CredentialNames, ServerCredential},
     declaration_origin::DeclarationOrigin,
     foreign_server::{ForeignServer, ForeignTransport},
+    own_endpoints::OwnEndpoints,
     server_conversion::{self, ConvertedServer},
     to_toml,
     variable_syntax::ForeignText,
 };
 use crate::{
-    config::{
-        defaults,
-        load::{self, LoadError},
-    },
+    config::load::{self, LoadError},
     redact::is_control,
     server_name::ServerName,
 };
@@ -92,10 +90,10 @@ pub enum ImportNoteKind {
     Ignored,
 }
 
-/// Combines servers into one plan.
-pub fn import(found: Vec<ForeignServer>) -> ImportPlan {
+/// Combines servers into one plan, without metamcp itself.
+pub fn import(found: Vec<ForeignServer>, own: &OwnEndpoints) -> ImportPlan {
     let mut notes = Vec::new();
-    let groups = merge(found, &mut notes);
+    let groups = merge(found, own, &mut notes);
     let mut taken = BTreeSet::new();
     let mut names = CredentialNames::default();
     let mut servers = Vec::new();
@@ -185,10 +183,10 @@ impl ImportPlan {
 type Group = (ForeignServer, Vec<DeclarationOrigin>, Vec<String>);
 
 /// Merges duplicate declarations, and omits metamcp itself.
-fn merge(found: Vec<ForeignServer>, notes: &mut Vec<ImportNote>) -> Vec<Group> {
+fn merge(found: Vec<ForeignServer>, own: &OwnEndpoints, notes: &mut Vec<ImportNote>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for foreign in found {
-        if foreign.is_metamcp(defaults::HTTP_ADDRESS) {
+        if foreign.is_metamcp(own) {
             let text = format!("left out: it is metamcp itself ({})", foreign.origin);
             let server = shown(&foreign.name);
             notes.push(ImportNote { kind: ImportNoteKind::LeftOut, server, text });

@@ -1,18 +1,13 @@
 //! The comparison of a client's server with metamcp, and with the servers that metamcp serves.
 
-use std::net::SocketAddr;
-
 use super::{
     credentials::CredentialNames,
-    foreign_server::{ForeignServer, ForeignTransport},
+    foreign_server::ForeignServer,
+    own_endpoints::OwnEndpoints,
     plan,
     server_conversion::{self, ConvertedServer, ServerSetting},
-    variable_syntax::ForeignText,
 };
-use crate::{
-    config::{TransportConfig, load},
-    server_name::ServerName,
-};
+use crate::{config::TransportConfig, server_name::ServerName};
 
 impl ForeignServer {
     /// Returns the client's name for it.
@@ -30,9 +25,14 @@ impl ForeignServer {
         self.origin.project.is_some()
     }
 
-    /// Returns whether it is metamcp itself: at `address`, or through its bridge.
-    pub fn is_metamcp(&self, address: SocketAddr) -> bool {
-        self.transport.as_ref().is_ok_and(|transport| is_metamcp(transport, address))
+    /// Returns whether it is metamcp itself: at one of its addresses, or through its bridge.
+    pub fn is_metamcp(&self, own: &OwnEndpoints) -> bool {
+        self.transport.as_ref().is_ok_and(|transport| own.leads(transport))
+    }
+
+    /// Returns whether both start the same program in the same way, or lead to the same endpoint.
+    pub fn has_transport_of(&self, other: &Self) -> bool {
+        self.transport.is_ok() && self.transport == other.transport
     }
 
     /// Returns whether both are the same in all that is imported.
@@ -79,21 +79,5 @@ fn list<'a>(converted: &'a ConvertedServer, key: &str) -> &'a [String] {
     match setting(converted, key) {
         Some(ServerSetting::List(items)) => items,
         _ => &[],
-    }
-}
-
-/// Returns `true` if a server is metamcp itself, at `address` or through its bridge.
-fn is_metamcp(transport: &ForeignTransport, address: SocketAddr) -> bool {
-    match transport {
-        ForeignTransport::Endpoint(endpoint) => endpoint
-            .url
-            .as_plain()
-            .and_then(|url| url.parse().ok())
-            .is_some_and(|url| load::is_own_port(&url, address)),
-        ForeignTransport::Program { command, args, .. } => {
-            let program = command.as_plain().and_then(|command| command.rsplit('/').next());
-            let first = args.first().and_then(ForeignText::as_plain);
-            program == Some("metamcp") && first == Some("stdio")
-        }
     }
 }

@@ -138,6 +138,11 @@ impl Example {
 }
 
 /// Imports a text as the file at `path`.
+/// Imports servers on a host where metamcp has its usual address.
+fn import(found: Vec<ForeignServer>) -> ImportPlan {
+    super::import(found, &OwnEndpoints::default())
+}
+
 fn imported(path: &str, text: &str) -> ImportPlan {
     let path = Path::new(path);
     let context = context_of(path, Some(Path::new("/home/ada")));
@@ -601,4 +606,28 @@ proptest! {
             prop_assert!(is_reference || !shown.contains(CANARY), "{document}\n{shown}");
         }
     }
+}
+
+#[test]
+fn metamcp_itself_is_left_out_at_each_of_its_addresses_and_by_its_program() {
+    let text = r#"{"mcpServers": {
+        "a": {"url": "http://localhost:4711/meta"},
+        "b": {"url": "http://[::1]:4712/"},
+        "c": {"command": "npx", "args": ["mcp-remote", "http://127.0.0.1:4711/"]},
+        "d": {"command": "/opt/metamcp-static", "args": ["stdio", "--socket", "/run/m.sock"]},
+        "e": {"command": "/usr/bin/metamcp", "args": ["stdio"]},
+        "f": {"url": "http://127.0.0.1:12011/"},
+        "g": {"command": "/opt/metamcp-static", "args": ["demo-server", "time"]}
+    }}"#;
+    let own = OwnEndpoints {
+        addresses: vec!["127.0.0.1:4711".parse().expect("one"), "[::1]:4712".parse().expect("one")],
+        program: Some("/opt/metamcp-static".to_owned()),
+    };
+    let context = ImportContext::default();
+    let found = read(Path::new(".mcp.json"), text, None, &context).expect("readable");
+    let import = super::import(found, &own);
+    let names: Vec<&str> = import.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["f", "g"]);
+    let is_left_out = |note: &&ImportNote| note.kind == ImportNoteKind::LeftOut;
+    assert_eq!(import.notes.iter().filter(is_left_out).count(), 5);
 }

@@ -8,7 +8,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::harness::daemon::{Daemon, PROGRAM};
+use crate::harness::{
+    daemon::{Daemon, PROGRAM},
+    terminal::Terminal,
+};
 
 /// A home directory in which metamcp changes the files of clients.
 struct ClientHome {
@@ -37,17 +40,25 @@ impl ClientHome {
         fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Runs metamcp, and returns its exit code, and its output with the home as `~`.
-    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        let output = Command::new(PROGRAM)
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command
             .args(arguments)
             .current_dir(self.path("shop"))
             .env_clear()
             .env("HOME", self.directory.path())
             .env("PATH", self.path("bin"))
-            .stdin(Stdio::null())
-            .output()
-            .expect("it starts");
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs metamcp, and returns its exit code, and its output with the home as `~`.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        self.finish(self.command(arguments))
+    }
+
+    fn finish(&self, mut command: Command) -> (i32, String, String) {
+        let output = command.output().expect("it starts");
         let home = self.directory.path().display().to_string();
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8").replace(&home, "~");
         (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
@@ -211,4 +222,102 @@ fn a_client_that_starts_programs_gets_the_socket_that_the_user_named() {
     let words: String =
         stdout.chars().filter(|found| !found.is_whitespace() && *found != '+').collect();
     assert!(words.contains(r#"["stdio","--socket","/run/other.sock"]"#), "{stdout}");
+}
+
+#[test]
+fn a_file_that_is_named_in_another_way_is_disconnected_to_the_same_bytes() {
+    let home = ClientHome::new("");
+    home.write("dotfiles/mcp.json", CURSOR);
+    fs::create_dir_all(home.path(".cursor")).expect("made");
+    symlink(home.path("dotfiles/mcp.json"), home.path(".cursor/mcp.json")).expect("linked");
+    for other in ["../dotfiles/mcp.json", "../dotfiles/../.cursor/mcp.json"] {
+        assert_eq!(home.run(&["connect", "cursor", "--yes"]).0, 0);
+        let (code, stdout, _) = home.run(&["disconnect", "cursor", "--yes", "--file", other]);
+        assert_eq!((code, home.read("dotfiles/mcp.json").as_str()), (0, CURSOR), "{stdout}");
+        assert!(!home.path(".cursor/mcp.json.before-metamcp").exists(), "{other}");
+    }
+}
+
+#[test]
+fn a_missing_file_behind_a_link_is_made_and_removed_and_the_link_stays() {
+    let home = ClientHome::new("");
+    fs::create_dir_all(home.path(".cursor")).expect("made");
+    symlink("../dotfiles/mcp.json", home.path(".cursor/mcp.json")).expect("linked");
+    let (code, _, stderr) = home.run(&["connect", "cursor", "--yes"]);
+    assert_eq!(code, 1);
+    assert_eq!(
+        stderr,
+        "error: cannot write `~/.cursor/mcp.json`: it is a link to `~/dotfiles/mcp.json`, whose directory is missing\n"
+    );
+    fs::create_dir_all(home.path("dotfiles")).expect("made");
+    assert_eq!(home.run(&["connect", "cursor", "--yes"]).0, 0);
+    assert!(home.read("dotfiles/mcp.json").contains("12011"));
+    assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).0, 0);
+    assert!(home.path(".cursor/mcp.json").is_symlink() && !home.path("dotfiles/mcp.json").exists());
+}
+
+#[test]
+fn earlier_backups_stay() {
+    let home = ClientHome::new("");
+    home.write(".cursor/mcp.json.before-metamcp", "mine");
+    assert_eq!(home.run(&["connect", "cursor", "--yes"]).0, 0);
+    assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).0, 0);
+    assert!(!home.path(".cursor/mcp.json").exists());
+    assert_eq!(home.read(".cursor/mcp.json.before-metamcp"), "mine");
+
+    home.write(".cursor/mcp.json", CURSOR);
+    assert_eq!(home.run(&["connect", "cursor", "--yes"]).0, 0);
+    let edited = home.read(".cursor/mcp.json").replace("// mine", "// ours");
+    home.write(".cursor/mcp.json", &edited);
+    let (_, stdout, _) = home.run(&["connect", "cursor", "--meta", "--name", "meta", "--yes"]);
+    assert!(stdout.contains("backup: ~/.cursor/mcp.json.before-metamcp-3\n"), "{stdout}");
+    assert_eq!(home.read(".cursor/mcp.json.before-metamcp-2"), CURSOR);
+    assert_eq!(home.read(".cursor/mcp.json.before-metamcp-3"), edited);
+    assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).0, 0);
+    assert_eq!(home.read(".cursor/mcp.json"), CURSOR.replace("// mine", "// ours"));
+    assert_eq!(home.read(".cursor/mcp.json.before-metamcp-2"), CURSOR);
+}
+
+#[test]
+fn an_entry_that_leads_elsewhere_now_stays_with_the_reason() {
+    let home = ClientHome::new("");
+    assert_eq!(home.run(&["connect", "cursor", "--yes"]).0, 0);
+    let changed = home.read(".cursor/mcp.json").replace("http://127.0.0.1:12011/", "https://a/");
+    home.write(".cursor/mcp.json", &changed);
+    let (code, stdout, _) = home.run(&["disconnect", "cursor", "--yes"]);
+    assert_eq!(code, 0);
+    assert_eq!(
+        stdout,
+        "`metamcp` stays as it is: it was changed after `connect`, and is not metamcp any more\nCursor is not connected: ~/.cursor/mcp.json\n"
+    );
+    assert_eq!(home.read(".cursor/mcp.json"), changed);
+}
+
+#[test]
+fn a_file_that_changes_while_the_user_is_asked_is_not_written() {
+    let home = ClientHome::new("");
+    for (arguments, written) in [(["connect", "cursor"], CURSOR), (["disconnect", "cursor"], "{}")]
+    {
+        home.write(".cursor/mcp.json", CURSOR);
+        if arguments[0] == "disconnect" {
+            assert_eq!(home.run(&["connect", "cursor", "--yes"]).0, 0);
+        }
+        let terminal = Terminal::open(80, 24);
+        let mut command = home.command(&arguments);
+        command.stdin(terminal.stream()).stdout(Stdio::piped()).stderr(terminal.stream());
+        let process = command.spawn().expect("it starts");
+        terminal.wait("[y/N]");
+        let changed = written.replace('}', "}  ");
+        home.write(".cursor/mcp.json", &changed);
+        terminal.type_text("y\r");
+        let output = process.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(1));
+        drop(command);
+        let stderr = terminal.close();
+        assert!(
+            stderr.contains("meanwhile") && stderr.contains("run the command again"),
+            "{stderr}"
+        );
+        assert_eq!(home.read(".cursor/mcp.json"), changed);
+    }
 }

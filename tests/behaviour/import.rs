@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::harness::daemon::{self, PROGRAM};
+use crate::harness::daemon::{self, Daemon, PROGRAM};
 
 /// The example files, each with the path where its client keeps the file.
 const PLACES: [(&str, &str); 17] = [
@@ -42,6 +42,7 @@ fn import(root: &Path, arguments: &[&str]) -> (i32, String, String) {
         .current_dir(project)
         .env("HOME", root.join("home"))
         .env_remove("XDG_CONFIG_HOME")
+        .env("METAMCP_SOCKET", root.join("no.sock"))
         .stdin(Stdio::null())
         .output()
         .expect("it starts");
@@ -265,4 +266,49 @@ fn every_server_of_a_real_world_file_is_imported_and_accepted() {
     let (_, effective, _) = daemon::run(&["check", "--offline", "--effective", &config]);
     assert!(effective.contains("credential:warehouse-client-secret"), "{effective}");
     assert!(!effective.contains("CANARY"), "{effective}");
+}
+
+#[test]
+fn an_import_and_other_edits_at_the_same_time_are_kept_or_refused() {
+    let daemon = Daemon::with("# mine\r\n").ready();
+    let socket = daemon.control().display().to_string();
+    let directory = daemon.control().parent().expect("a directory").to_owned();
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let outcomes: Vec<(i32, String, String)> = std::thread::scope(|scope| {
+        let importing = names.map(|name| {
+            let file = directory.join(format!("{name}.json"));
+            let text = format!(r#"{{"mcpServers": {{"{name}": {{"command": "x-{name}"}}}}}}"#);
+            fs::write(&file, text).expect("written");
+            let file = file.display().to_string();
+            let arguments = ["import", &file, "--write", "--socket", &socket].map(str::to_owned);
+            scope.spawn(move || daemon::run(&arguments.each_ref().map(String::as_str)))
+        });
+        importing.map(|importing| importing.join().expect("it ends")).into()
+    });
+    let text = fs::read_to_string(directory.join("metamcp.toml")).expect("there");
+    assert!(text.starts_with("# mine\r\n"), "{text:?}");
+    assert!(!text.replace("\r\n", "").contains('\n'), "{text:?}");
+    for (name, (code, stdout, stderr)) in names.iter().zip(&outcomes) {
+        let is_declared = text.contains(&format!("[servers.{name}]"));
+        assert_eq!(is_declared, *code == 0, "{name}: {code} {stderr}\n{text}");
+        assert!(*code == 0 || stderr.contains("run the command again"), "{stderr}");
+        assert!(*code != 0 || stdout.ends_with("The running service has read it.\n"), "{stdout}");
+    }
+    assert!(outcomes.iter().any(|(code, ..)| *code == 0), "{outcomes:?}");
+}
+
+#[test]
+fn metamcp_itself_is_left_out_of_an_import_at_the_address_of_the_configuration() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    fs::create_dir_all(root.join("home/.config/metamcp")).expect("made");
+    let config = root.join("home/.config/metamcp/metamcp.toml");
+    fs::write(config, "[listen]\nhttp = \"127.0.0.1:4711\"\n").expect("written");
+    fs::create_dir_all(root.join("shop")).expect("made");
+    let servers =
+        r#"{"mcpServers": {"a": {"url": "http://localhost:4711/"}, "b": {"command": "x"}}}"#;
+    fs::write(root.join("shop/.mcp.json"), servers).expect("written");
+    let (code, stdout, stderr) = import(root, &[".mcp.json"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(!stdout.contains("[servers.a]") && stdout.contains("[servers.b]"), "{stdout}");
 }

@@ -35,7 +35,7 @@ pub(super) fn import(data: &[u8]) {
     for name in ["mcp.json", "config.toml"] {
         let path = Path::new(name);
         match import::read(path, text, None, &import::context_of(path, None)) {
-            Ok(found) => drop(import::import(found)),
+            Ok(found) => drop(import::import(found, &import::OwnEndpoints::default())),
             Err(error) => assert!(error.to_string().len() < 1024, "{error}"),
         }
     }
