@@ -2,7 +2,10 @@
 //!
 //! Pure: no path is accessed here. The paths are those on Linux.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use super::{
     client_profile::{ClientFile, FileRoot},
@@ -19,6 +22,8 @@ pub struct FileRoots {
     pub config: Option<PathBuf>,
     /// The current directory.
     pub project: Option<PathBuf>,
+    /// The directories that variables name, by the variable.
+    pub moved: BTreeMap<&'static str, PathBuf>,
 }
 
 impl FileRoots {
@@ -29,12 +34,22 @@ impl FileRoots {
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
             .or_else(|| home.as_ref().map(|home| home.join(".config")));
-        Self { home, config, project: std::env::current_dir().ok() }
+        let moved = places().filter_map(|(_, file)| {
+            let variable = file.moved?.variable;
+            let named = std::env::var_os(variable).filter(|named| !named.is_empty())?;
+            Some((variable, std::path::absolute(named).ok()?))
+        });
+        Self { home, config, project: std::env::current_dir().ok(), moved: moved.collect() }
     }
 
     /// Returns the absolute path of a file; `None` if its directory is unknown. In the home
     /// directory, the paths of a project are those of the user.
     pub fn path(&self, file: &ClientFile) -> Option<PathBuf> {
+        let moved =
+            file.moved.and_then(|moved| Some((self.moved.get(moved.variable)?, moved.path)));
+        if let Some((directory, path)) = moved {
+            return Some(directory.join(path));
+        }
         let root = match file.root {
             FileRoot::Home => &self.home,
             FileRoot::Config => &self.config,

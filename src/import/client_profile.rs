@@ -47,8 +47,19 @@ pub struct ClientFile {
     pub root: FileRoot,
     /// The path relative to it.
     pub path: &'static str,
+    /// The directory that the client reads instead, if the user names one.
+    pub moved: Option<MovedDirectory>,
     /// The entry of metamcp can be written into it.
     pub is_written: bool,
+}
+
+/// The directory of a client that a variable names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MovedDirectory {
+    /// The variable.
+    pub variable: &'static str,
+    /// The path of the file in that directory.
+    pub path: &'static str,
 }
 
 /// The language of a client's file.
@@ -121,15 +132,20 @@ const HTTP: &[(&str, FixedValue)] = &[("type", FixedValue::Text("http"))];
 const MCP_SERVERS: &[&[&str]] = &[&["mcpServers"]];
 
 const fn home(path: &'static str) -> ClientFile {
-    ClientFile { root: Home, path, is_written: true }
+    ClientFile { root: Home, path, moved: None, is_written: true }
+}
+
+/// A file below the home, or at `moved` in the directory that `variable` names.
+const fn movable(path: &'static str, variable: &'static str, moved: &'static str) -> ClientFile {
+    ClientFile { moved: Some(MovedDirectory { variable, path: moved }), ..home(path) }
 }
 
 const fn config(path: &'static str) -> ClientFile {
-    ClientFile { root: Config, path, is_written: true }
+    ClientFile { root: Config, path, moved: None, is_written: true }
 }
 
 const fn project(path: &'static str) -> ClientFile {
-    ClientFile { root: Project, path, is_written: true }
+    ClientFile { root: Project, path, moved: None, is_written: true }
 }
 
 /// A file with other tables than the entry of metamcp goes into.
@@ -141,7 +157,7 @@ pub(super) static CLAUDE_CODE: ClientProfile = ClientProfile {
     word: "claude-code",
     title: "Claude Code",
     programs: &["claude"],
-    files: &[home(".claude.json"), project(".mcp.json")],
+    files: &[movable(".claude.json", "CLAUDE_CONFIG_DIR", ".claude.json"), project(".mcp.json")],
     language: FileLanguage::Json,
     tables: MCP_SERVERS,
     endpoint: Some(EndpointForm { before: HTTP, token: Some(TokenForm::Header("${", "}")), ..URL }),
@@ -200,7 +216,10 @@ pub(super) static CODEX: ClientProfile = ClientProfile {
     word: "codex",
     title: "Codex",
     programs: &["codex"],
-    files: &[home(".codex/config.toml"), project(".codex/config.toml")],
+    files: &[
+        movable(".codex/config.toml", "CODEX_HOME", "config.toml"),
+        project(".codex/config.toml"),
+    ],
     language: FileLanguage::Toml,
     tables: &[&["mcp_servers"]],
     endpoint: Some(EndpointForm {

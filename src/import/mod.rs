@@ -42,7 +42,7 @@ use std::path::Path;
 pub use client_files::{FileRoots, context_of, places};
 pub use client_profile::{
     ClientFile, ClientProfile, EndpointForm, EntrySwitch, FileLanguage, FileRoot, FixedValue,
-    TokenForm,
+    MovedDirectory, TokenForm,
 };
 pub use credentials::ServerCredential;
 use declaration_origin::SourceFile;

@@ -321,3 +321,26 @@ fn a_file_that_changes_while_the_user_is_asked_is_not_written() {
         assert_eq!(home.read(".cursor/mcp.json"), changed);
     }
 }
+
+#[test]
+fn a_client_whose_directory_a_variable_names_has_its_file_there() {
+    let home = ClientHome::new("");
+    for (client, variable, file) in [
+        ("codex", "CODEX_HOME", "moved/config.toml"),
+        ("claude-code", "CLAUDE_CONFIG_DIR", "moved/.claude.json"),
+    ] {
+        let run = |arguments: &[&str]| {
+            let mut command = home.command(arguments);
+            command.env(variable, home.path("moved"));
+            home.finish(command)
+        };
+        let (code, stdout, stderr) = run(&["connect", client, "--yes"]);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.contains(&format!("is connected: ~/{file}\n")), "{stdout}");
+        assert!(home.read(file).contains("12011"));
+        let (_, _, stderr) = run(&["import"]);
+        assert!(stderr.contains("left out: it is metamcp itself"), "{stderr}");
+        assert_eq!(run(&["disconnect", client, "--yes"]).0, 0);
+        assert!(!home.path(file).exists());
+    }
+}
