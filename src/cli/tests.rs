@@ -9,8 +9,8 @@ use super::{Cli, UNAVAILABLE, execute, help};
 use crate::config::defaults;
 
 /// The commands that need an answer of the service. `CONFIG` stands for the path of a configuration
-/// with the server `a`, and `DIR` for a directory.
-const COMMANDS: [&str; 39] = [
+/// with the server `a`, and `CLIENT` for that of a client's file with another server.
+const COMMANDS: [&str; 40] = [
     "status",
     "status a",
     "status --watch",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 39] = [
     "remove a --config CONFIG",
     "enable a --config CONFIG",
     "disable a --config CONFIG",
+    "import CLIENT --write --config CONFIG",
     "tools",
     "info a/b",
     "call a/b",
@@ -66,9 +67,12 @@ fn each_command_says_within_its_bound_that_the_service_hangs() {
     let directory = tempfile::tempdir().expect("a directory");
     let (socket, config) = (directory.path().join("s"), directory.path().join("c.toml"));
     fs::write(&config, "[servers.a]\ncommand = \"true\"\n").expect("written");
+    let client = directory.path().join("mcp.json");
+    fs::write(&client, r#"{"mcpServers":{"b":{"command":"true"}}}"#).expect("written");
     let _listener = UnixListener::bind(&socket).expect("bound");
     let run = |line: &str| {
         let line = line.replace("CONFIG", &config.display().to_string());
+        let line = line.replace("CLIENT", &client.display().to_string());
         let mut words: Vec<&str> = line.split(' ').collect();
         let socket = socket.display().to_string();
         words.splice(..1, ["metamcp", words[0], "--socket", &socket]);
