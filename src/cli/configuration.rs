@@ -40,9 +40,14 @@ pub(super) fn without_flags(file: PathBuf) -> ConfigSources {
     ConfigSources { file: Some(file), variables, ..ConfigSources::default() }
 }
 
-/// Loads the configuration from all its sources.
+/// Loads the configuration from all its sources, for a process that reads its credentials.
 pub(super) fn load(sources: &ConfigSources) -> Result<LoadedConfig, Failed> {
     credential_directories::follow_config(sources.file.as_deref());
+    read(sources)
+}
+
+/// Reads the configuration from all its sources.
+pub(super) fn read(sources: &ConfigSources) -> Result<LoadedConfig, Failed> {
     sources.load().map_err(|error| Failed::new(CONFIG, chain(&error)))
 }
 

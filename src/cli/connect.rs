@@ -222,7 +222,7 @@ fn load(named: Option<&Path>, target: &ServiceTarget) -> Result<(Config, OwnEndp
     let read = status.as_ref().and_then(|status| status["configFile"].as_str());
     let file = named.map(Path::to_owned).or_else(|| Some(PathBuf::from(read?)));
     let sources = configuration::sources(file, &ConfigOverrides::default())?;
-    let config = configuration::load(&sources)?.config;
+    let config = configuration::read(&sources)?.config;
     let served = status.iter().flat_map(|status| output::items(&status["addresses"]));
     let served = served.filter_map(|address| address.as_str()?.parse().ok());
     let addresses = served.chain([config.listen.http]).map(client_address).collect();

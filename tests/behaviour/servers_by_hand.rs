@@ -287,9 +287,13 @@ fn a_file_of_another_user_is_named_with_its_owner_before_a_secret_is_asked_for()
     fs::set_permissions(directory.path(), open).expect("changed");
     let file = directory.path().join("metamcp.toml");
     fs::write(&file, "").expect("written");
-    // A copy that another user can reach.
+    // A copy that another user can reach. Another process makes it: a child that another test starts
+    // just now would inherit a file that is open for writing, which cannot be executed.
     let copy = directory.path().join("metamcp");
-    fs::copy(daemon::PROGRAM, &copy).expect("copied");
+    #[expect(clippy::disallowed_methods, reason = "the program runs to its end")]
+    let mut copying = std::process::Command::new("cp");
+    copying.arg(daemon::PROGRAM).arg(&copy);
+    assert_eq!(daemon::finish(copying).0, 0);
     let file = file.display().to_string();
     #[expect(clippy::disallowed_methods, reason = "the program runs as another user, to its end")]
     let mut command = std::process::Command::new("setpriv");
