@@ -50,8 +50,8 @@ fn socket_group(unit: &str) -> Option<&str> {
     Some(group.trim()).filter(|group| !group.is_empty())
 }
 
-/// Creates a system group: as the package declares it, or else by `groupadd`. Returns `false` if the
-/// group does not exist afterwards.
+/// Creates a system group: as the package declares it, or else by `groupadd`, which a small system
+/// may lack, or by systemd. Returns `false` if the group does not exist afterwards.
 pub async fn make_group(name: &str) -> bool {
     let exists = || matches!(Group::from_name(name), Ok(Some(_)));
     if Path::new("/usr/lib/sysusers.d").join(SYSUSERS).exists() {
@@ -59,6 +59,9 @@ pub async fn make_group(name: &str) -> bool {
     }
     if !exists() {
         let _output = host::output("groupadd", &["--system", name]).await;
+    }
+    if !exists() {
+        let _output = host::output("systemd-sysusers", &["--inline", &format!("g {name}")]).await;
     }
     exists()
 }
