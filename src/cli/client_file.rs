@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{FAILED, Failed, config_edit::not_written, connect::ChangeArgs};
+use super::{FAILED, Failed, config_edit::not_written, connect::ChangeArgs, unwritable};
 use crate::{
     config::defaults,
     connect::{self, ClientLink, ConnectionRecord, FileChange},
@@ -83,6 +83,7 @@ impl OpenedFile {
     /// [`Failed`] if something cannot be written, or the file is not as it was read; it is unchanged
     /// then.
     pub(super) fn write(&mut self, change: &FileChange, link: &ClientLink) -> Result<(), Failed> {
+        unwritable::check(self.path())?;
         let lock = self.edited.lock().map_err(|error| not_written(self.path(), &error))?;
         let after = change.text.as_deref().unwrap_or_default();
         let now = self.text().map(|text| ConnectionRecord::digest(text.as_bytes()));
@@ -119,6 +120,7 @@ impl OpenedFile {
     ///
     /// [`Failed`] if the file cannot be written or removed, or is not as it was read.
     pub(super) fn undo(&mut self, change: &FileChange) -> Result<(), Failed> {
+        unwritable::check(self.path())?;
         let lock = self.edited.lock().map_err(|error| not_written(self.path(), &error))?;
         let replaced = lock.replace(change.text.as_deref());
         replaced.map_err(|error| not_written(self.path(), &error.into()))?;

@@ -3,17 +3,17 @@
 
 use std::{
     fs, io,
-    os::unix::{fs::MetadataExt as _, net::UnixStream},
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
 };
 
-use nix::unistd::{Uid, User};
 use rustix::fs::Access;
 use serde_json::{Value, json};
 
 use super::{
     CONFIG, FAILED, Failed, UNAVAILABLE, output, quantity,
     service_target::{self, ServiceTarget},
+    unwritable,
 };
 use crate::{
     config::{self, Config, defaults, file_edit::FileEditError, load},
@@ -75,7 +75,7 @@ impl<'a> ConfigEdit<'a> {
         let service = id("uid").zip(id("gid")).filter(|_| is_read);
         let edited = EditedFile::read(file.clone(), defaults::CONFIG_BYTES_MAX).map_err(
             |error| match error.kind() {
-                io::ErrorKind::PermissionDenied => foreign(&file),
+                io::ErrorKind::PermissionDenied => unwritable::foreign(&file),
                 io::ErrorKind::InvalidData => {
                     Failed::new(CONFIG, format!("`{}` is not UTF-8", file.display()))
                 }
@@ -100,13 +100,7 @@ impl<'a> ConfigEdit<'a> {
     ///
     /// [`Failed`] with the owner, and with the command that works.
     pub(super) fn check_writable(&self) -> Result<(), Failed> {
-        let may_write = |path: &Path| rustix::fs::access(path, Access::WRITE_OK).is_ok();
-        let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
-        let directory = file.ancestors().skip(1).find(|path| path.exists());
-        if (file.exists() && !may_write(&file)) || !directory.is_none_or(may_write) {
-            return Err(foreign(&file));
-        }
-        Ok(())
+        unwritable::check(&self.file)
     }
 
     /// Returns the text of the file.
@@ -290,7 +284,7 @@ pub(super) fn running(target: &ServiceTarget) -> Result<Option<Value>, Failed> {
             let socket = target.path();
             match rustix::fs::access(&socket, Access::WRITE_OK) {
                 Err(rustix::io::Errno::ACCESS) => {
-                    Err(failed.hint(format!("Run `{}`.", sudo_line())))
+                    Err(failed.hint(format!("Run `{}`.", unwritable::sudo_line())))
                 }
                 // A service that accepts connections but does not answer may read another file.
                 Ok(()) | Err(_) => match UnixStream::connect(&socket) {
@@ -332,28 +326,4 @@ fn demonstration() -> Failed {
     let text = "the running service has no configuration file: it serves the demonstration servers";
     Failed::new(FAILED, text)
         .hint("Only its own user and root can give it one: run this command as one of them.")
-}
-
-/// Returns the failure for a file that this user cannot write.
-fn foreign(file: &Path) -> Failed {
-    let found = file.ancestors().find_map(|path| path.metadata().ok());
-    let owner = found.map(|found| {
-        let user = User::from_uid(Uid::from_raw(found.uid())).ok().flatten();
-        user.map_or_else(|| format!("user {}", found.uid()), |user| user.name)
-    });
-    let owner = owner.unwrap_or_else(|| "another user".to_owned());
-    let text = format!("`{}` belongs to {owner}, and this user cannot change it", file.display());
-    Failed::new(FAILED, text).hint(format!("Run `{}`.", sudo_line()))
-}
-
-/// Returns this command line with `sudo`.
-fn sudo_line() -> String {
-    let is_plain = |found: char| found.is_ascii_alphanumeric() || "_@%+=:,./-".contains(found);
-    let words = std::env::args().skip(1).map(|word| match word.chars().all(is_plain) {
-        true if !word.is_empty() => word,
-        _ => format!("'{}'", word.replace('\'', r"'\''")),
-    });
-    let words: Vec<String> =
-        ["sudo".to_owned(), "metamcp".to_owned()].into_iter().chain(words).collect();
-    output::text(&words.join(" "))
 }

@@ -62,6 +62,7 @@ mod tests;
 mod text_table;
 mod tools;
 mod typegen;
+mod unwritable;
 
 use terminal::ColourChoice;
 

@@ -8,7 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{refusal::Refusal, secret::SECRET_TABLES, url};
+use super::{
+    masked_line::{masked_line, masked_message, masked_words},
+    refusal::Refusal,
+    secret::SECRET_TABLES,
+};
 
 /// The longest part of a line that is shown, in characters.
 const SHOWN_CHARACTERS: usize = 120;
@@ -114,18 +118,32 @@ pub(super) struct ConfigProblem {
     span: Range<usize>,
     message: String,
     help: Option<String>,
-    /// The values on the line are hidden: no key says that they are no secrets.
-    hides_values: bool,
+    hidden: HiddenPart,
+}
+
+/// The part of the line that is hidden although no key says that it is a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HiddenPart {
+    Nothing,
+    Values,
+    /// The values, and everything from the mistake on.
+    FromMistake,
 }
 
 impl ConfigProblem {
     pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { span, message: message.into(), help: None, hides_values: false }
+        Self { span, message: message.into(), help: None, hidden: HiddenPart::Nothing }
     }
 
     /// Hides the values on the line of the mistake.
     pub(super) fn hiding_values(mut self) -> Self {
-        self.hides_values = true;
+        self.hidden = HiddenPart::Values;
+        self
+    }
+
+    /// Hides the values, and everything from the mistake on: the text is not TOML.
+    pub(super) fn of_syntax(mut self) -> Self {
+        self.hidden = HiddenPart::FromMistake;
         self
     }
 
@@ -186,17 +204,20 @@ impl ConfigProblem {
         // A tab would move the underline.
         let mut shown = line_text.replace('\t', " ");
         let mut message = self.message;
-        let has_login = line_text.contains("://") && url::without_secrets(line_text) != line_text;
-        let is_secret = has_login || line_text.contains("-----BEGIN");
-        if is_secret || holds_values(text, line_start, line_text) {
-            shown = masked(&shown);
-            message = masked(&message);
+        let has_login = line_text.contains('@') && line_text.contains([':', '/']);
+        let is_secret = has_login || line_text.contains('?') || line_text.contains("-----BEGIN");
+        // The line shows no more than the message.
+        let is_secret = is_secret || message.contains("***");
+        let is_secret = is_secret || holds_values(text, line_start, line_text);
+        if is_secret {
+            message = masked_message(&message);
         }
-        if self.hides_values {
-            shown = match is_in_long_string(&text[..line_start]) {
-                true => "*".repeat(shown.chars().count()),
-                false => masked(&without_bare_value(&shown)),
-            };
+        if is_in_long_string(&text[..line_start]) {
+            shown = masked_words(&shown);
+        } else if self.hidden == HiddenPart::FromMistake {
+            shown = masked_line(&shown, start - line_start);
+        } else if is_secret || self.hidden == HiddenPart::Values {
+            shown = masked_line(&shown, shown.len());
         }
         Diagnostic {
             origin: SettingOrigin::File(path.to_owned()),
@@ -210,11 +231,14 @@ impl ConfigProblem {
     }
 }
 
-/// Returns whether a line belongs to `env` or `headers` of a server, or to a key or token.
+/// Returns whether a line belongs to `env`, `headers` or arguments of a server, or to a key or token.
 fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
     let is_values = |word: &str| {
         SECRET_TABLES.contains(&word)
-            || matches!(word, "session_key" | "api_key" | "client_secret" | "token")
+            || matches!(
+                word,
+                "args" | "command" | "session_key" | "api_key" | "client_secret" | "token"
+            )
     };
     let has_values = |text: &str| {
         text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_').any(is_values)
@@ -224,56 +248,22 @@ fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
     }
     // In a table of its own, or in a value that began on an earlier line.
     let before = &text[..line_start];
-    let header_start = before.rfind("\n[").map_or(0, |at| at + 1);
-    let section = &before[header_start..];
-    let header = section.lines().next().unwrap_or_default();
-    let is_own_table = header.starts_with('[') && has_values(header);
+    let mut line_starts = before.rmatch_indices('\n').map(|(at, _)| at + 1).chain([0]);
+    let is_header = |at: &usize| before[*at..].trim_start_matches([' ', '\t']).starts_with('[');
+    let section = &before[line_starts.find(is_header).unwrap_or_default()..];
+    let is_own_table = has_values(section.lines().next().unwrap_or_default());
     is_own_table || has_values(section) && is_open(section)
 }
 
 /// Returns whether a bracket is open at the end of some TOML. Brackets in strings count too.
 fn is_open(text: &str) -> bool {
     let count = |found: char| text.matches(found).count();
-    count('{') > count('}') || is_in_long_string(text)
+    count('{') > count('}') || count('[') > count(']') || is_in_long_string(text)
 }
 
 /// Returns whether a string of several lines is open at the end of some TOML.
 fn is_in_long_string(text: &str) -> bool {
     ["\"\"\"", "'''"].into_iter().any(|quotes| text.matches(quotes).count() % 2 == 1)
-}
-
-/// Returns a line with a value that should be in quotes masked.
-fn without_bare_value(line: &str) -> String {
-    let Some((key, value)) = line.split_once('=') else { return line.to_owned() };
-    let value = value.trim();
-    if !value.starts_with(|first: char| first.is_alphabetic()) || ["true", "false"].contains(&value)
-    {
-        return line.to_owned();
-    }
-    format!("{key}= {}", "*".repeat(value.chars().count()))
-}
-
-/// Returns `text` with everything in quotes masked, except the keys of a table.
-fn masked(text: &str) -> String {
-    let mut masked = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(open) = rest.find(['"', '\'']) {
-        let quote = &rest[open..=open];
-        let (before, inside) = (&rest[..=open], &rest[open + 1..]);
-        // An unclosed quote hides everything after it.
-        let close = inside.find(quote).unwrap_or(inside.len());
-        let after = inside.get(close + 1..).unwrap_or_default();
-        masked.push_str(before);
-        if after.trim_start().starts_with('=') {
-            masked.push_str(&inside[..close]);
-        } else {
-            masked.extend(inside[..close].chars().map(|_| '*'));
-        }
-        masked.push_str(inside.get(close..=close).unwrap_or_default());
-        rest = after;
-    }
-    masked.push_str(rest);
-    masked
 }
 
 fn floor_char_boundary(text: &str, offset: usize) -> usize {

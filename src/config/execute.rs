@@ -264,7 +264,7 @@ mod tests {
         unknown key `code_max`
          --> c.toml:2:1
           |
-        2 | code_max = 1
+        2 | code_max = *
           | ^^^^^^^^
           = help: known here: enabled, profile, code_bytes_max, timeout, sleep_max, output_bytes_max, max_tool_calls, max_parallel, memory_bytes_max
         ");

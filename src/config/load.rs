@@ -20,6 +20,7 @@ use super::{
     diagnostic::ConfigProblem,
     health::HealthTable,
     key_places::KeyPlaces,
+    own_command,
     provision::ProvisionTable,
     server::{ServerTable, refuse_provision_keys},
     server_schema,
@@ -59,14 +60,15 @@ pub(super) fn decoded(path: &Path, bytes: &[u8]) -> Result<String, LoadError> {
     if bytes.trim_ascii_start().starts_with(b"{") {
         let at = bytes.len() - bytes.trim_ascii_start().len();
         let help = format!("run `metamcp import {}` to convert its servers", path.display());
-        let problem = ConfigProblem::at(at..at + 1, "the file is JSON, and not TOML").help(help);
+        let problem = ConfigProblem::at(at..at + 1, "the file is JSON, and not TOML");
+        let problem = problem.help(help).of_syntax();
         let text = String::from_utf8_lossy(bytes);
         return Err(LoadError::Content(Box::new(problem.locate(path, &text))));
     }
     std::str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
         let at = error.valid_up_to();
-        let problem =
-            ConfigProblem::at(at..at + 1, "the file is not UTF-8").help("save it as UTF-8");
+        let problem = ConfigProblem::at(at..at + 1, "the file is not UTF-8");
+        let problem = problem.help("save it as UTF-8").of_syntax();
         let text = String::from_utf8_lossy(bytes);
         LoadError::Content(Box::new(problem.locate(path, &text)))
     })
@@ -215,21 +217,27 @@ fn declared(
         ))
     })?;
     let server = table.into_server(span.clone(), find, inherited)?;
-    if let TransportConfig::Http(http) = &server.transport
-        && is_own_port(&http.url, ours)
-    {
-        return Err(ConfigProblem::at(span, format!("server `{name}` is this service itself"))
-            .help(
-                "remove it: its `url` is the address in `listen.http`, so calls would never end",
-            ));
-    }
-    Ok((name, server))
+    let own = match &server.transport {
+        TransportConfig::Http(http) if is_own_port(&http.url, ours) => {
+            "remove it: its `url` is the address in `listen.http`, so calls would never end"
+        }
+        TransportConfig::Stdio { command, args, env, .. }
+            if own_command::starts_itself(command, args)
+                && !env.keys().any(|name| name.starts_with("METAMCP_")) =>
+        {
+            "remove it: its `command` starts metamcp again; for another service, add `--socket`"
+        }
+        _ => return Ok((name, server)),
+    };
+    Err(ConfigProblem::at(span, format!("server `{name}` is this service itself")).help(own))
 }
 
 /// Returns whether a URL leads to the service's own port, under any name of this host.
 pub(crate) fn is_own_port(url: &hyper::Uri, ours: SocketAddr) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-    let is_this_host = |address: IpAddr| address.is_loopback() || address == ours.ip();
+    // An unspecified address leads to this host, too.
+    let is_this_host =
+        |address: IpAddr| address.is_loopback() || address.is_unspecified() || address == ours.ip();
     let is_local = host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_this_host);
     let default_port = if url.scheme_str() == Some("https") { 443 } else { 80 };
     is_local && url.port_u16().unwrap_or(default_port) == ours.port()

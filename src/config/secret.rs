@@ -203,15 +203,26 @@ impl SecretValue {
         Ok(value)
     }
 
-    /// Checks that a credential has a plain file name.
+    /// Checks that a credential has a plain file name, and that a variable can have its name. Neither
+    /// is shown: the value itself may stand in the place of the name.
     pub(super) fn check_name(&self) -> Result<(), Refusal> {
         match self {
             Self::Credential(name) if !Self::is_credential_name(name) => Err(Refusal::new(
-                format!("`credential:{name}` is not a credential name"),
+                "the text after `credential:` is not a credential name",
                 "write the plain name of a file, as in \"credential:NAME\"",
+            )),
+            Self::Env(name) if !Self::is_variable_name(name) => Err(Refusal::new(
+                "the text after `env:` is not the name of a variable",
+                "write letters, digits and `_`, as in \"env:METAMCP_TOKEN\"",
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Returns whether `name` can be the name of a variable of a unit: systemd takes no others.
+    fn is_variable_name(name: &str) -> bool {
+        let is_part = |found: char| found.is_ascii_alphanumeric() || found == '_';
+        name.chars().all(is_part) && name.starts_with(|first: char| !first.is_ascii_digit())
     }
 
     /// Returns whether the name of a variable or header suggests a secret.

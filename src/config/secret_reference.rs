@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The pattern of a reference.
-pub(super) const PATTERN: &str = "^(credential:[^./][^/]*|env:[^=]+)$";
+pub(super) const PATTERN: &str = "^(credential:[^./][^/]*|env:[A-Za-z_][A-Za-z0-9_]*)$";
 
 /// The location of a secret, which is never in the file itself: others may read that.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -52,10 +52,6 @@ impl TryFrom<String> for SecretReference {
 
     fn try_from(text: String) -> Result<Self, Refusal> {
         match SecretValue::checked(text)? {
-            SecretValue::Env(name) if name.is_empty() || name.contains(['=', '\0']) => {
-                let help = "write its name, as in \"env:METAMCP_TOKEN\"";
-                Err(Refusal::new(format!("`{KEY}` names no variable"), help))
-            }
             // Not shown: it may be the secret.
             SecretValue::Literal(_) => {
                 Err(Refusal::new(format!("`{KEY}` is not a reference"), REFERENCE_HELP))

@@ -121,7 +121,7 @@ mod tests {
           = help: remove it, or leave sessions on: it signs their ids
         "#);
         insta::assert_snapshot!(bad("[listen]\nsession_key = \"credential:../k\"\n"), @r#"
-        `credential:../k` is not a credential name
+        the text after `credential:` is not a credential name
          --> c.toml:2:15
           |
         2 | session_key = "***************"

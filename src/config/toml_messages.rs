@@ -25,7 +25,7 @@ const TABLE: &str = "write a table: its name in brackets on a line of its own, t
 
 /// Rewords an error about text that is no TOML. Any value on its line may be a secret.
 pub(super) fn from_syntax(error: &toml::de::Error, text: &str) -> ConfigProblem {
-    from_toml(error, text).hiding_values()
+    from_toml(error, text).of_syntax()
 }
 
 /// Rewords an error of the parser, and adds a suggestion.

@@ -14,7 +14,9 @@ pub(super) const TITLE: &str = "URL that starts with http:// or https://";
 
 /// Checks an HTTP URL, with TLS or without; `example` is the help that shows how to write one.
 pub(super) fn parse_http(text: &str, example: &str) -> Result<Uri, Refusal> {
-    let problem = |why: &str| Refusal::new(format!("`{}` {why}", without_secrets(text)), example);
+    // Behind an equals sign may be the value of a query.
+    let shown = without_secrets(&text.replacen('=', "?", 1));
+    let problem = |why: &str| Refusal::new(format!("`{shown}` {why}"), example);
     let url: Uri = text.parse().map_err(|_| problem("is not a URL"))?;
     let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
     // `Uri` parses a port that is too large, and then has no port.
@@ -43,12 +45,26 @@ pub fn without_secrets(text: &str) -> String {
         Some((before, _)) => (before, "?***"),
         None => (text, ""),
     };
-    let Some((scheme, rest)) = text.split_once("://") else { return format!("{text}{query}") };
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), text),
+    };
     let authority = rest.split('/').next().unwrap_or_default();
-    match authority.rfind('@') {
-        Some(at) => format!("{scheme}://***{}{query}", &rest[at..]),
-        None => format!("{text}{query}"),
+    let is_url = !scheme.is_empty() && has_valid_port(authority);
+    // In text that is no URL, anything before the host may be the login.
+    let login_end = if is_url { authority.rfind('@') } else { rest.rfind('@') };
+    match login_end {
+        Some(at) => format!("{scheme}***{}{query}", &rest[at..]),
+        None if is_url || rest.split('/').all(has_valid_port) => format!("{text}{query}"),
+        None => format!("{scheme}***{query}"),
     }
+}
+
+/// Returns whether digits follow the host, if anything does: other text may be a password.
+fn has_valid_port(authority: &str) -> bool {
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let behind = host.rsplit(']').next().unwrap_or_default().split_once(':');
+    behind.is_none_or(|(_, port)| !port.is_empty() && port.bytes().all(|it| it.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -65,6 +81,15 @@ mod tests {
             ("http://ada:hunter@2@h", "http://***@h"),
             ("http://hunter2@h/?a=hunter2?b=c", "http://***@h/?***"),
             ("no url", "no url"),
+            ("http//ada:hunter2@h", "***@h"),
+            ("https:/ada:hunter2@h/", "***@h/"),
+            ("ada:hunter2@h/", "***@h/"),
+            ("http://ada:hun/ter2@h/", "http://***@h/"),
+            ("http://ada:hunter2h/", "http://***"),
+            ("localhost:80/mcp", "localhost:80/mcp"),
+            ("http//ada:hunter2h", "***"),
+            ("http://[::1]/mcp", "http://[::1]/mcp"),
+            ("http://h:1/@scope/name", "http://h:1/@scope/name"),
         ] {
             assert_eq!(without_secrets(url), expected);
         }

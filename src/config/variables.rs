@@ -17,7 +17,8 @@ pub(super) fn of_environment(
         if !name.is_empty() && !name.contains(['=', '\0']) {
             return Ok(());
         }
-        let message = format!("`{name}` is not the name of an environment variable");
+        // Not shown: a name with `=` has the value in it.
+        let message = "a key is not the name of an environment variable";
         Err(Refusal::new(message, "write a name without `=`"))
     };
     checked(table, check, |value| !value.contains('\0'))
@@ -30,7 +31,12 @@ pub(super) fn of_headers(
     let check = |name: &str, earlier: &BTreeMap<String, _>| {
         if !is_header(name) {
             let help = "write a valid name; metamcp sets the headers of the protocol itself";
-            return Err(Refusal::new(format!("`{name}` is not the name of a header to set"), help));
+            // A name that is none may have the value in it.
+            let shown = match name.parse::<hyper::header::HeaderName>() {
+                Ok(_) => format!("`{name}`"),
+                Err(_) => "a key".to_owned(),
+            };
+            return Err(Refusal::new(format!("{shown} is not the name of a header to set"), help));
         }
         if earlier.keys().any(|other| other.eq_ignore_ascii_case(name)) {
             let help = "remove one: HTTP ignores the case of header names";

@@ -58,7 +58,7 @@ impl NewServerError {
                 "Use a link with another name; `env:NAME` and `credential:NAME` work in variables and headers only.".to_owned()
             }
             Self::SecretProgram | Self::SecretArgument(_) => {
-                "Write `--env KEY=credential:NAME`, and insert it with `-- sh -c 'exec PROGRAM \"$KEY\"'`.".to_owned()
+                "Give it to the program in a variable that it reads: `--env KEY=credential:NAME`. If it reads none, `-- sh -c 'exec PROGRAM \"$KEY\"'` inserts it, but then other users see it while the program runs.".to_owned()
             }
             Self::SecretUrl => {
                 "Send it in a header: `--header Authorization=credential:NAME`.".to_owned()

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::{foreign_server::ForeignTransport, variable_syntax::ForeignText};
-use crate::config::{defaults, load};
+use crate::config::{defaults, load, own_command};
 
 /// The ways in which a client reaches metamcp on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,12 +32,14 @@ impl OwnEndpoints {
                 url.is_some_and(|url| leads_to(&url))
             }
             ForeignTransport::Program { command, args, .. } => {
-                let program = command.as_plain();
-                let first = args.first().and_then(ForeignText::as_plain);
-                let is_own = program.is_some() && program == self.program.as_deref();
-                let has_name =
-                    program.and_then(|program| program.rsplit('/').next()) == Some("metamcp");
-                (is_own || has_name) && first == Some("stdio")
+                let Some(command) = command.as_plain() else { return false };
+                let args: Vec<&str> = args.iter().map_while(ForeignText::as_plain).collect();
+                let words = own_command::unwrapped(command, &args);
+                let (program, first) = (words.first(), words.get(1));
+                let has_name = |it: &String| own_command::program_name(it) == "metamcp";
+                let is_own = program.is_some_and(has_name)
+                    || program.is_some() && program == self.program.as_ref();
+                is_own && first.is_some_and(|first| first == "stdio")
             }
         }
     }

@@ -25,10 +25,12 @@ pub(super) enum ReportTarget {
 
 /// Returns the lines of the header comment.
 pub(super) fn head(import: &ImportPlan, place: ReportTarget) -> Vec<String> {
-    let mut lines = match import.sources().is_empty() {
-        true => vec!["Written by `metamcp add`".to_owned()],
-        false => vec!["Written by `metamcp import` from".to_owned()],
+    let by = match (import.servers.is_empty(), import.sources().is_empty()) {
+        (true, _) => "Written by `metamcp import`, which has found no servers",
+        (false, true) => "Written by `metamcp add`",
+        (false, false) => "Written by `metamcp import` from",
     };
+    let mut lines = vec![by.to_owned()];
     for (client, file) in import.sources() {
         lines.push(format!("  {file} ({client})"));
     }

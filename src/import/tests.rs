@@ -617,7 +617,11 @@ fn metamcp_itself_is_left_out_at_each_of_its_addresses_and_by_its_program() {
         "d": {"command": "/opt/metamcp-static", "args": ["stdio", "--socket", "/run/m.sock"]},
         "e": {"command": "/usr/bin/metamcp", "args": ["stdio"]},
         "f": {"url": "http://127.0.0.1:12011/"},
-        "g": {"command": "/opt/metamcp-static", "args": ["demo-server", "time"]}
+        "g": {"command": "/opt/metamcp-static", "args": ["demo-server", "time"]},
+        "h": {"url": "http://0.0.0.0:4711/"},
+        "i": {"url": "http://[::]:4712/"},
+        "j": {"command": "env", "args": ["A=b", "metamcp", "stdio"]},
+        "k": {"command": "/bin/sh", "args": ["-c", "exec metamcp stdio"]}
     }}"#;
     let own = OwnEndpoints {
         addresses: vec!["127.0.0.1:4711".parse().expect("one"), "[::1]:4712".parse().expect("one")],
@@ -629,5 +633,11 @@ fn metamcp_itself_is_left_out_at_each_of_its_addresses_and_by_its_program() {
     let names: Vec<&str> = import.servers.iter().map(|server| server.name.as_str()).collect();
     assert_eq!(names, ["f", "g"]);
     let is_left_out = |note: &&ImportNote| note.kind == ImportNoteKind::LeftOut;
-    assert_eq!(import.notes.iter().filter(is_left_out).count(), 5);
+    assert_eq!(import.notes.iter().filter(is_left_out).count(), 9);
+}
+
+#[test]
+fn an_import_without_servers_names_the_command_that_wrote_the_file() {
+    let import = super::import(Vec::new(), &OwnEndpoints::default());
+    assert_eq!(import.to_toml(), "# Written by `metamcp import`, which has found no servers\n");
 }

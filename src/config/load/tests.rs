@@ -276,7 +276,7 @@ fn a_mistake_in_a_unit_server_is_shown_at_its_place() {
     `args` has no effect on a server with `socket`
      --> c.toml:3:8
       |
-    3 | args = ["x"]
+    3 | args = ["*"]
       |        ^^^^^
       = help: remove it: it belongs to a server with `command`
     "#);
@@ -366,7 +366,7 @@ fn an_unknown_key_is_shown_with_a_similar_one() {
     unknown key `zzz`
      --> c.toml:2:1
       |
-    2 | zzz = 1
+    2 | zzz = *
       | ^^^
       = help: known here: http, tls, token, control, control_group, rpc, root, allowed_hosts, allowed_origins, keep_alive, stream_after, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
     ");
@@ -394,7 +394,7 @@ fn a_value_of_a_wrong_type_is_shown_with_the_expected_type() {
     `command` is a list
      --> c.toml:2:11
       |
-    2 | command = ["x"]
+    2 | command = ["*"]
       |           ^^^^^
       = help: write `command = "x"`, and the other words as `args = ["…"]`
     "#);
@@ -446,7 +446,7 @@ fn a_server_has_exactly_one_transport() {
     `args` has no effect on a server with `url`
      --> c.toml:3:8
       |
-    3 | args = ["x"]
+    3 | args = ["*"]
       |        ^^^^^
       = help: remove it: it belongs to a server with `command`
     "#);
@@ -487,10 +487,10 @@ fn a_name_is_checked_and_can_be_declared_once() {
       = help: rename or remove one: a name can be declared only once
     ");
     insta::assert_snapshot!(bad("[servers.a]\ncommand = \"x\"\nenv = { \"A=B\" = \"c\" }\n"), @r#"
-    `A=B` is not the name of an environment variable
+    a key is not the name of an environment variable
      --> c.toml:3:9
       |
-    3 | env = { "A=B" = "*" }
+    3 | env = { "*=*" = "*" }
       |         ^^^^^
       = help: write a name without `=`
     "#);
@@ -510,7 +510,7 @@ fn a_certificate_has_a_key_and_both_are_files_or_credentials() {
         ("chain.pem", "`certificate` is not an absolute path"),
         ("", "`certificate` is not an absolute path"),
         ("env:CHAIN", "`certificate` cannot be in a variable"),
-        ("credential:../chain", "`credential:../chain` is not a credential name"),
+        ("credential:../chain", "the text after `credential:` is not a credential name"),
     ] {
         let text = format!("[listen.tls]\ncertificate = {certificate:?}\nkey = \"/etc/key.pem\"\n");
         let shown = bad(&text);
@@ -581,6 +581,64 @@ fn values_of_env_and_headers_are_masked_wherever_the_mistake_is() {
     ] {
         let shown = bad(text);
         assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains("c.toml:"), "{shown}");
+    }
+}
+
+/// Declarations with a secret, `@`, that the parser may take for something else.
+const WITH_SECRET: [&str; 12] = [
+    "command = \"x\"\nenv = { A = \"b\", API_KEY = \"@\", C = \"d\" }\n",
+    "command = \"x\"\n[servers.a.env]\nA = \"b\"\nAPI_KEY = \"@\"\n",
+    "command = \"x\"\n  [servers.a.env]\n  API_KEY = 'x @'\n",
+    "command = \"x\"\nargs = [\"-v\", \"--token\", \"@\"]\n",
+    "command = \"x\"\nargs = [\n  \"--token\",\n  \"@\",\n]\n",
+    "command = \"x\"\nenv.API_KEY = \"\"\"\n@\n\"\"\"\n",
+    "url = \"http://h/\"\nheaders = { Authorization = \"Bearer @\" }\n",
+    "url = \"http://h/\"\nheaders = { \"Authorization: Bearer @\" = \"x\" }\n",
+    "url = \"http://user:@@h/\"\n",
+    "url = \"http://h/?key=@\"\n",
+    "command = [\"x\", \"--token\", \"@\"]\n",
+    "command = \"x\"\n[listen]\ntoken = \"@\"\n",
+];
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn no_broken_file_shows_a_secret(
+        which in 0..WITH_SECRET.len(),
+        secret in "(3f|-|[+]|/|[$]|credential:|env:|)CANARY([ /@-]?[0-9a-z]{0,3}|==)",
+        edits in proptest::collection::vec((0.0..1.0, "[\"'={},#.\\[\\] x1\n]?"), 0..4),
+    ) {
+        let mut text: Vec<char> =
+            format!("[servers.a]\n{}", WITH_SECRET[which].replacen('@', &secret, 1)).chars().collect();
+        for (place, new) in edits {
+            let at = (place * text.len() as f64) as usize;
+            text.splice(at..at + 1, new.chars());
+        }
+        let text = String::from_iter(text);
+        if let Err(problem) = parse(&text) {
+            let shown = problem.locate(Path::new("c.toml"), &text).to_string();
+            proptest::prop_assert!(!shown.contains("NAR"), "{}\n{}", text, shown);
+        }
+    }
+}
+
+#[test]
+fn a_value_without_quotes_is_masked_wherever_it_stands() {
+    for text in [
+        "[servers.a]\ncommand = \"x\"\nenv = { API_KEY = hunter2 }\n",
+        "[servers.a]\ncommand = \"x\"\n[servers.a.env]\nAPI_KEY = 3fhunter2-1234\n",
+        "[servers.a]\ncommand = \"x\"\n[servers.a.env]\nAPI_KEY = $hunter2\n",
+        "[listen]\ntoken = 3fhunter2\n",
+        "[servers.a]\nurl = \"http://h/\"\nheaders = { Authorization = Bearer hunter2 }\n",
+        "[servers.a]\ncommand = \"x\"\nargs = [\"--token\", hunter2]\n",
+        "[servers.a]\ncommand = \"x\"\nargs = [\"--token\", \"hunter2\", 1]\n",
+        "[servers.a]\ncommand = \"x\"\nenv = { PIN = 1234567, T = \"hunter2\" }\n",
+        "{\"mcpServers\":{\"a\":{\"command\":\"x\",\"args\":[\"hunter2\"]}}}",
+    ] {
+        let shown = content(Path::new("c.toml"), text).expect_err("a mistake").to_string();
+        assert!(!shown.contains("hunter2") && !shown.contains("1234567"), "{shown}");
         assert!(shown.contains("c.toml:"), "{shown}");
     }
 }

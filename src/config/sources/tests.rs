@@ -129,7 +129,7 @@ fn a_mistake_in_a_variable_or_a_flag_is_shown_with_its_name() {
     unknown key `siz`
      --> --set pool.siz
       |
-      | pool.siz = 3
+      | pool.siz = *
       |      ^^^
       = help: did you mean `size`?
     ");

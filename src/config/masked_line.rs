@@ -1,0 +1,135 @@
+//! A line of the configuration with its values masked, so that a diagnostic can show it.
+//!
+//! Pure. A mistake can be a missing quote, so nothing behind it is taken for a key.
+
+/// The characters that end a word outside quotes.
+const PUNCTUATION: [char; 9] = ['[', ']', '{', '}', '=', ',', '"', '\'', '#'];
+
+/// Returns `line` with everything masked but its keys and punctuation. From the byte `mistake` on,
+/// the text is not TOML and has no keys.
+pub(super) fn masked_line(line: &str, mistake: usize) -> String {
+    if let Some(end) = header_end(line) {
+        return format!("{}{}", &line[..end], masked_words(&line[end..]));
+    }
+    let (mut masked, mut at) = (String::with_capacity(line.len()), 0);
+    let mut is_key_next = true;
+    while let Some(first) = line[at..].chars().next() {
+        if at >= mistake {
+            masked.push_str(&masked_words(&line[at..]));
+            break;
+        }
+        let end = at + token_length(&line[at..], first);
+        let token = &line[at..end];
+        match first {
+            '#' => masked.push_str(&masked_words(token)),
+            _ if first.is_whitespace() => masked.push_str(token),
+            _ if is_key_next && end <= mistake && is_key(token, &line[end..]) => {
+                masked.push_str(token);
+            }
+            _ if ["true", "false"].contains(&token) => masked.push_str(token),
+            _ => masked.push_str(&masked_words(token)),
+        }
+        if !first.is_whitespace() {
+            is_key_next = matches!(first, '{' | ',') || token.ends_with('.');
+        }
+        at = end;
+    }
+    masked
+}
+
+/// Returns `text` with every word masked.
+pub(super) fn masked_words(text: &str) -> String {
+    let is_shown = |found: char| found.is_whitespace() || PUNCTUATION.contains(&found);
+    text.chars().map(|found| if is_shown(found) { found } else { '*' }).collect()
+}
+
+/// Returns `message` with the values masked that it quotes.
+pub(super) fn masked_message(message: &str) -> String {
+    // Other messages have names between backquotes.
+    let quotes: &[char] = if message.starts_with("invalid ") { &['"', '`'] } else { &['"'] };
+    let (mut masked, mut open) = (String::with_capacity(message.len()), None);
+    for found in message.chars() {
+        match open {
+            None if quotes.contains(&found) => open = Some(found),
+            Some(quote) if quote == found => open = None,
+            Some(_) => {
+                masked.push('*');
+                continue;
+            }
+            None => {}
+        }
+        masked.push(found);
+    }
+    masked
+}
+
+/// Returns the end of the name of a table, if the line declares one. It holds no value.
+fn header_end(line: &str) -> Option<usize> {
+    let start = line.find(|found: char| !found.is_whitespace() && found != '[')?;
+    let is_part = |found: char| found.is_ascii_alphanumeric() || "_-.".contains(found);
+    let name = &line[start..];
+    let name = &name[..name.find(|found| !is_part(found)).unwrap_or(name.len())];
+    let end = start + name.len();
+    let is_closed = line[end..].starts_with(']') || line[end..].trim().is_empty();
+    (line[..start].contains('[') && is_closed && name.contains('.')).then_some(end)
+}
+
+/// Returns the length of the token that begins `rest` with `first`. An open string ends with the
+/// line.
+fn token_length(rest: &str, first: char) -> usize {
+    let behind = |end: Option<usize>, width: usize| end.map_or(rest.len(), |end| end + width);
+    match first {
+        '#' => rest.len(),
+        '"' | '\'' => behind(rest[1..].find(first).map(|end| end + 1), 1),
+        _ if PUNCTUATION.contains(&first) => 1,
+        _ if first.is_whitespace() => behind(rest.find(|found: char| !found.is_whitespace()), 0),
+        _ => {
+            let is_end = |found: char| found.is_whitespace() || PUNCTUATION.contains(&found);
+            behind(rest.find(is_end), 0)
+        }
+    }
+}
+
+/// Returns whether a token is a key: an equals sign and a value follow, or another part of the key.
+fn is_key(token: &str, after: &str) -> bool {
+    let name = token.trim_matches(['"', '\'']);
+    let is_part = |found: char| found.is_ascii_alphanumeric() || "_-.".contains(found);
+    // A key with other characters may have its value in it, as in "API_KEY: VALUE".
+    if name.is_empty() || !name.chars().all(is_part) {
+        return false;
+    }
+    let after = after.trim_start();
+    after.starts_with('.')
+        || token.ends_with('.')
+        || after.strip_prefix('=').is_some_and(|value| {
+            !value.starts_with('=') && !value.trim_start().starts_with([',', ']', '}'])
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_line_has_its_keys_and_no_values() {
+        for (line, mistake, expected) in [
+            (
+                "env = { A = \"b c\", \"D\" = 'e' } # f",
+                99,
+                "env = { A = \"* *\", \"D\" = '*' } # *",
+            ),
+            ("a.b.\"c-d\" = 12", 99, "a.b.\"c-d\" = **"),
+            ("\"A: s3cret\" = \"x\"", 99, "\"** ******\" = \"*\""),
+            ("token = 3fs3cret", 9, "token = ********"),
+            ("env = { API_KEY = a, B = c }", 18, "env = { API_KEY = *, * = * }"),
+            ("args = [\"-t\", s3cret==]", 99, "args = [\"**\", ******==]"),
+            ("enabled = true", 99, "enabled = true"),
+            ("[servers.git]", 9, "[servers.git]"),
+            ("[servers.git", 12, "[servers.git"),
+            ("[\"s3cret.x\"]", 99, "[\"********\"]"),
+            ("a = \"s3cret", 4, "a = \"******"),
+        ] {
+            assert_eq!(masked_line(line, mistake), expected);
+        }
+    }
+}
