@@ -15,9 +15,14 @@ pub(super) const TITLE: &str = "URL that starts with http:// or https://";
 /// Checks an HTTP URL, with TLS or without; `example` is the help that shows how to write one.
 pub(super) fn parse_http(text: &str, example: &str) -> Result<Uri, Refusal> {
     // Behind an equals sign may be the value of a query.
-    let shown = without_secrets(&text.replacen('=', "?", 1));
+    let parsed = text.parse();
+    let is_plain = text.chars().all(|it| it.is_ascii_alphanumeric() || "._/:-".contains(it));
+    let shown = match parsed.is_ok() || is_plain {
+        true => without_secrets(&text.replacen('=', "?", 1)),
+        false => "***".to_owned(),
+    };
     let problem = |why: &str| Refusal::new(format!("`{shown}` {why}"), example);
-    let url: Uri = text.parse().map_err(|_| problem("is not a URL"))?;
+    let url: Uri = parsed.map_err(|_: hyper::http::uri::InvalidUri| problem("is not a URL"))?;
     let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
     // `Uri` parses a port that is too large, and then has no port.
     if authority.rsplit(['@', ']']).next().is_some_and(|end| end.contains(':'))

@@ -602,7 +602,7 @@ const WITH_SECRET: [&str; 12] = [
 ];
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(4000))]
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(1000))]
 
     #[test]
     fn no_broken_file_shows_a_secret(
