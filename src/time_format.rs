@@ -21,6 +21,11 @@ pub fn rfc3339(unix_ms: i64, offset_minutes: i64) -> String {
     }
 }
 
+/// Returns a time in RFC 3339 in milliseconds since 1970; `None` for another text.
+pub fn parse_rfc3339(text: &str) -> Option<u64> {
+    DateTime::parse_from_rfc3339(text).ok()?.timestamp_millis().try_into().ok()
+}
+
 /// Returns a system time in RFC 3339, in UTC.
 pub fn rfc3339_of(time: SystemTime) -> String {
     stamp(&DateTime::<Utc>::from(time))

@@ -105,7 +105,6 @@ impl Bridge<'_> {
             let relay = &mut self.relay;
             relay.tick(self.started.elapsed());
             if close_at.is_some() {
-                // If the first attachment fails, the user must still learn why.
                 if self.was_attached && relay.to_client.is_empty() && !relay.has_pending() {
                     return Ok(());
                 }
@@ -144,10 +143,17 @@ impl Bridge<'_> {
                 }
                 Some(attached) = OptionFuture::from(self.attaching.as_mut()) => {
                     self.attaching = None;
-                    self.attached(attached)?;
+                    if let Err(error) = self.attached(attached) {
+                        let written = self.relay.to_client.write(&mut writer);
+                        let _client_gone = time::timeout(defaults::BRIDGE_CLOSE_TIMEOUT, written).await;
+                        return Err(error);
+                    }
+                    // The service answers only from now on.
+                    close_at = close_at.map(|_| Instant::now() + defaults::BRIDGE_CLOSE_TIMEOUT);
                 }
                 () = sleep_until(deadline) => {}
-                () = sleep_until(close_at) => return Ok(()),
+                // If the first attachment fails, the user must still learn why.
+                () = sleep_until(close_at), if self.was_attached => return Ok(()),
             }
         }
     }
@@ -207,8 +213,17 @@ impl Bridge<'_> {
                 self.take_service_lines(true, false);
                 Ok(())
             }
-            Err(error) if !self.was_attached => Err(error),
             Err(error) => {
+                if let ControlClientError::Silent { .. } = &error {
+                    let remedy = error.hint().unwrap_or_default();
+                    self.relay.hung(&outage_reply::service_silent(chain(&error), &remedy));
+                    if self.was_attached {
+                        tracing::warn!("{}. {remedy}", chain(&error));
+                    }
+                }
+                if !self.was_attached {
+                    return Err(error);
+                }
                 if let ControlClientError::Refused(refusal) = &error {
                     tracing::warn!(
                         error = chain(&error),

@@ -28,7 +28,12 @@ pub(super) fn service_unavailable(reason: Option<&str>) -> RpcError {
         }
         Some(reason) => format!("the service refuses this client: {reason}"),
     };
-    unavailable(text, reason.is_some())
+    unavailable(text, remedy(reason))
+}
+
+/// Returns the error when the service hangs: `text` says it, and `remedy` the next step.
+pub(super) fn service_silent(text: String, remedy: &str) -> RpcError {
+    unavailable(text, remedy)
 }
 
 /// Returns the error when too many requests wait for the service.
@@ -38,18 +43,21 @@ pub(super) fn queue_full(reason: Option<&str>) -> RpcError {
     if let Some(reason) = reason {
         text += &format!(": {reason}");
     }
-    unavailable(text, reason.is_some())
+    unavailable(text, remedy(reason))
 }
 
-fn unavailable(text: String, is_refused: bool) -> RpcError {
-    let remedy = match is_refused {
-        false => {
+fn remedy(refusal: Option<&str>) -> &'static str {
+    match refusal {
+        None => {
             "Start it with `systemctl start metamcp` or `metamcp serve`, then send the request again."
         }
         // The service runs: starting it would not help.
-        true => {
+        Some(_) => {
             "Fix the cause in this message, then send the request again. `metamcp stdio` keeps trying to reconnect."
         }
-    };
+    }
+}
+
+fn unavailable(text: String, remedy: &str) -> RpcError {
     RpcError::new(BRIDGE_FAILED, "SERVICE_UNAVAILABLE", text).suggest(remedy).context(json!({}))
 }

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     config::defaults,
-    protocol::{Batch, Message, MessageKind, jsonrpc::MessagePart, payloads::method},
+    protocol::{Batch, Message, MessageKind, RpcError, jsonrpc::MessagePart, payloads::method},
     unsent_messages::UnsentMessages,
 };
 
@@ -192,17 +192,26 @@ impl BridgeRelay {
 
     /// Drops messages that have waited for too long.
     pub(super) fn tick(&mut self, now: Duration) {
-        let is_over = |(since, message): &(Duration, WaitingMessage)| {
-            message.expires() && now >= *since + defaults::BRIDGE_TIMEOUT
-        };
+        let error = outage_reply::service_unavailable(self.refusal.as_deref());
+        self.drop_waiting(&error, |since| now >= since + defaults::BRIDGE_TIMEOUT);
+    }
+
+    /// Answers the messages that wait for a service that hangs with `error`.
+    pub(super) fn hung(&mut self, error: &RpcError) {
+        self.drop_waiting(error, |_| true);
+    }
+
+    /// Drops the messages that wait since such a time, and answers the requests with `error`.
+    fn drop_waiting(&mut self, error: &RpcError, is_due: impl Fn(Duration) -> bool) {
+        let is_over =
+            |(since, message): &(Duration, WaitingMessage)| message.expires() && is_due(*since);
         let waiting = std::mem::take(&mut self.waiting).into_iter();
         let (over, rest): (Vec<_>, Vec<_>) = waiting.partition(is_over);
         self.waiting = rest.into();
         for (_, message) in over {
             self.n_kept = self.n_kept.saturating_sub(message.n_bytes());
             if let WaitingMessage::Request(request) = message {
-                let error = outage_reply::service_unavailable(self.refusal.as_deref());
-                self.to_client.push(request.failure_answer(&error));
+                self.to_client.push(request.failure_answer(error));
             }
         }
     }

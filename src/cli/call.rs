@@ -98,6 +98,7 @@ pub(super) fn run(args: Args) -> Result<(), Failed> {
             known = Some(describe(tool, &options).await?);
         }
         let schema = known.as_ref().map(|(_, info)| info["inputSchema"].clone());
+        command_words::check_tool(tool, words)?;
         let wanted = command_words::read(words, &schema.unwrap_or_default(), &mut options);
         let Some(source) = wanted? else {
             // The words `TOOL JSON --help` needed no schema before.
@@ -150,8 +151,16 @@ async fn call(
         }
     };
     params.push('}');
-    let answer = interruptible_request::send(&mut service, method, &params).await?;
-    let result = answer.map_err(|refusal| service_target::refused(&refusal))?;
+    let answer =
+        interruptible_request::send(&mut service, method, &params, options.timeout).await?;
+    let result = answer.map_err(|mut refusal| {
+        if let Some(remedy) = refusal.data.suggestion.as_mut().filter(|_| options.timeout.is_some())
+        {
+            // The option sets the limit in place of the key.
+            *remedy = remedy.replace("`request_timeout`", "`--timeout`");
+        }
+        service_target::refused(&refusal)
+    })?;
     match method {
         "tools/validate" => verdict(&result, &options.common),
         "tools/call-async" => options.common.print(&result, |task| {

@@ -43,8 +43,8 @@ pub(super) struct Args {
     /// Show only the last N lines
     #[arg(short = 'n', long, value_name = "N")]
     pub(super) lines: Option<usize>,
-    /// Show only lines since this time: 90 (seconds), "10m", "2h ago", "1d"; for the journal also
-    /// "2026-01-31 09:00"
+    /// Show only lines since this time: 90 (seconds), "10m", "2h ago", "1w", or a time as the log
+    /// shows it; for the journal also "2026-01-31 09:00" or "yesterday"
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(super) since: Option<String>,
     #[command(flatten)]
@@ -194,9 +194,9 @@ async fn open(target: &ServiceTarget) -> Result<ControlConnection, ControlClient
 /// Returns the source of the lines without a service; another error is the failure of the command.
 fn dead(error: ControlClientError) -> Result<LogSource, Failed> {
     match error {
-        ControlClientError::Unreachable(..) | ControlClientError::Silent { .. } => {
-            Ok(LogSource::Dead(error))
-        }
+        ControlClientError::Unreachable(..)
+        | ControlClientError::Lost(..)
+        | ControlClientError::Silent { .. } => Ok(LogSource::Dead(error)),
         error => Err(service_target::failed(error)),
     }
 }
@@ -221,9 +221,12 @@ fn value(answer: &RawValue) -> Result<Value, ControlClientError> {
     serde_json::from_str(answer.get()).map_err(ControlClientError::Unreadable)
 }
 
-/// Returns the time that a `--since` names relative to now, in milliseconds since 1970. A number
-/// without a unit is in seconds.
+/// Returns the time that a `--since` names, in milliseconds since 1970: as the log shows it, or
+/// relative to now. A number without a unit is in seconds.
 fn since_ms(text: &str) -> Option<u64> {
+    if let Some(time) = time_format::parse_rfc3339(text.trim()) {
+        return Some(time);
+    }
     let text = text.trim().trim_start_matches('-');
     let text = text.strip_suffix("ago").unwrap_or(text).trim();
     let (number, unit) =
@@ -234,6 +237,7 @@ fn since_ms(text: &str) -> Option<u64> {
         "m" | "min" | "minute" | "minutes" => 60_000,
         "h" | "hour" | "hours" => 3_600_000,
         "d" | "day" | "days" => 86_400_000,
+        "w" | "week" | "weeks" => 7 * 86_400_000,
         _ => return None,
     };
     let ago = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
@@ -243,7 +247,7 @@ fn since_ms(text: &str) -> Option<u64> {
 fn unknown_time(args: &Args) -> Failed {
     Failed::usage(
         format!("`--since {}` is not a time", args.since.as_deref().unwrap_or_default()),
-        "Write a number of seconds, or `10m`, `2h`, `1d` or `10 minutes ago`: only the journal takes other times.",
+        "Write a number of seconds, `10m`, `2h`, `1w`, `10 minutes ago`, or a time as the log shows it: only the journal takes other times.",
     )
 }
 
@@ -379,6 +383,9 @@ mod tests {
             let ago = now - since_ms(text).expect(text);
             assert!((590_000..=600_000).contains(&ago), "{text}: {ago}");
         }
+        assert_eq!(since_ms("2026-11-26T23:59:00Z"), Some(1_795_737_540_000));
+        assert_eq!(since_ms("2026-11-26T23:59:00.123+01:00"), Some(1_795_733_940_123));
+        assert!(now - since_ms("1w").expect("a week") <= 7 * 86_400_000);
         assert!(now - since_ms("1d").expect("a day") <= 86_400_000);
         for text in ["2026-01-31 09:00", "yesterday", "", "10 parsecs", "99999999999999999d"] {
             assert_eq!(since_ms(text), None, "{text}");

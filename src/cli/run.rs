@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     };
     let answer = service_target::run(async {
         let mut service = args.common.target.connect().await?;
-        interruptible_request::send(&mut service, method, &params.to_string()).await
+        interruptible_request::send(&mut service, method, &params.to_string(), None).await
     })?;
     let result = answer.map_err(|refusal| failure(&name, &refusal, args.common.json))?;
     match (args.common.json, args.is_async) {

@@ -23,72 +23,11 @@ use crate::{
         ndjson::{self, LineDecoder, NdjsonLine},
         payloads::method::{CANCELLED, PING},
     },
-    systemd::own_unit::SystemdUnit,
 };
 
-/// The reason why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlClientError {
-    /// No service listens at this socket.
-    #[error("no service answers at `{}`", .0.display())]
-    Unreachable(PathBuf, #[source] io::Error),
-    /// The service at this socket accepted a connection, and sent nothing within this time.
-    #[error(
-        "the service at `{}` accepted the connection and did not answer within {} s: it hangs or is stopped",
-        path.display(), timeout.as_secs()
-    )]
-    Silent {
-        /// The path of the socket.
-        path: PathBuf,
-        /// The process that listens at the socket, if known.
-        pid: Option<i32>,
-        /// The time that it had.
-        timeout: Duration,
-    },
-    /// The service at this socket is alive, and did not answer a request within this time.
-    #[error("the service at `{}` did not answer this request within {} s", .0.display(), .1.as_secs())]
-    Late(PathBuf, Duration),
-    /// The service refused.
-    #[error("{}", _0.message)]
-    Refused(Box<ServiceError>),
-    /// The answer is invalid.
-    #[error("the answer of the service is invalid")]
-    Unreadable(#[source] serde_json::Error),
-    /// The answer has this length in bytes, more than the maximum.
-    #[error("the answer has {} bytes, more than {}", .0, defaults::CONTROL_ANSWER_BYTES_MAX)]
-    Oversized(usize),
-}
+mod client_error;
 
-impl ControlClientError {
-    /// Returns the remedy; `None` if the service names it, or there is none.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unreachable(..) => Some(
-                "Start it with `systemctl start metamcp` or `metamcp serve`, or name its socket with --socket.".to_owned(),
-            ),
-            Self::Silent { pid, .. } => Some(match (unit(*pid), pid) {
-                (Some(SystemdUnit { name, is_of_user }), _) => {
-                    let systemctl = if is_of_user { "systemctl --user" } else { "systemctl" };
-                    format!("Run `{systemctl} status {name}` to see its state, and `{systemctl} restart {name}` to replace it.")
-                }
-                (None, Some(pid)) => {
-                    format!("Run `ps {pid}` to see its state. `kill -KILL {pid}` ends it; then start it again with `metamcp serve`.")
-                }
-                (None, None) => "End its process, and start it again with `metamcp serve`.".to_owned(),
-            }),
-            Self::Late(..) => Some("It is busy: run `metamcp logs` to see why, or try again.".to_owned()),
-            Self::Refused(_) | Self::Unreadable(_) | Self::Oversized(_) => None,
-        }
-    }
-}
-
-/// Returns the unit of the process that listens at a socket: systemd listens for the installed one.
-fn unit(pid: Option<i32>) -> Option<SystemdUnit> {
-    match pid {
-        Some(1) => SystemdUnit::installed(),
-        pid => SystemdUnit::of_process(pid?.try_into().ok()?),
-    }
-}
+pub use client_error::ControlClientError;
 
 /// An error of the service.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -192,7 +131,7 @@ impl ControlConnection {
     pub async fn send(&mut self, method: &str, params: &str) -> Result<u64, ControlClientError> {
         let ping = (self.n_requests == 0).then(|| {
             self.first_until = Some(Instant::now() + defaults::CONTROL_TIMEOUT);
-            Message::request(PING, None).with(MessagePart::Id, "0")
+            ping()
         });
         self.n_requests += 1;
         let number = self.n_requests;
@@ -203,12 +142,27 @@ impl ControlConnection {
         Ok(number)
     }
 
+    /// Sends a ping while a request runs. Any message that follows shows that the service is alive.
+    /// Not cancel safe: half a line may have been sent.
+    ///
+    /// # Errors
+    ///
+    /// [`ControlClientError::Lost`] when the service has gone.
+    pub async fn ping(&mut self) -> Result<(), ControlClientError> {
+        self.write([&ping()]).await
+    }
+
+    /// Returns whether the service has sent something since the first request.
+    pub fn is_heard(&self) -> bool {
+        self.first_until.is_none()
+    }
+
     /// Tells the service that the answer to a request is no longer needed. Not cancel safe: half a
     /// line may have been sent.
     ///
     /// # Errors
     ///
-    /// [`ControlClientError::Unreachable`] when the service has gone.
+    /// [`ControlClientError::Lost`] when the service has gone.
     pub async fn cancel(&mut self, number: u64) -> Result<(), ControlClientError> {
         let params = format!(r#"{{"requestId":{number}}}"#);
         self.write([&Message::notification(CANCELLED, Some(&params))]).await
@@ -219,7 +173,7 @@ impl ControlConnection {
     ///
     /// # Errors
     ///
-    /// [`ControlClientError::Unreachable`] when the service has gone.
+    /// [`ControlClientError::Lost`] when the service has gone.
     pub async fn finish(&mut self) -> Result<(), ControlClientError> {
         let finished = self.stream.shutdown().await;
         finished.map_err(|error| self.gone(error))
@@ -306,16 +260,28 @@ impl ControlConnection {
         }
     }
 
+    /// Returns the error of a service that does not answer a ping while a request runs.
+    pub fn stalled(&self) -> ControlClientError {
+        ControlClientError::Stalled { path: self.path.clone(), pid: self.listener() }
+    }
+
     fn silent(&self, timeout: Duration) -> ControlClientError {
-        let listener = self.stream.peer_cred().ok().and_then(|peer| peer.pid());
-        // The process has no number here if it is outside this container.
-        let pid = listener.filter(|pid| *pid > 0);
-        ControlClientError::Silent { path: self.path.clone(), pid, timeout }
+        ControlClientError::Silent { path: self.path.clone(), pid: self.listener(), timeout }
+    }
+
+    /// Returns the process that listens at the socket; `None` if it is outside this container.
+    fn listener(&self) -> Option<i32> {
+        self.stream.peer_cred().ok()?.pid().filter(|pid| *pid > 0)
     }
 
     fn gone(&self, source: io::Error) -> ControlClientError {
-        ControlClientError::Unreachable(self.path.clone(), source)
+        ControlClientError::Lost(self.path.clone(), source)
     }
+}
+
+/// Returns a ping, whose number no other request has.
+fn ping() -> Message {
+    Message::request(PING, None).with(MessagePart::Id, "0")
 }
 
 /// The minimum buffer space for a read, in bytes.
@@ -351,13 +317,15 @@ fn parse(line: Bytes) -> Result<Option<ServiceMessage>, ControlClientError> {
 }
 
 /// Connects to the service at `path`, and turns the connection into an MCP pipe with `params`, JSON
-/// text. Returns it with the data already read, in lines of at most `length_max` bytes. There is no
-/// deadline: a service that starts accepts connections before it answers. Cancel safe: no
-/// connection is left open.
+/// text. Returns it with the data already read, in lines of at most `length_max` bytes. Cancel safe:
+/// no connection is left open.
+///
+/// A service that listens itself has [`defaults::CONTROL_TIMEOUT`]. A manager such as systemd
+/// accepts connections while the service restarts, so it has [`defaults::BRIDGE_TIMEOUT`].
 ///
 /// # Errors
 ///
-/// [`ControlClientError`] if no service listens there, or it refuses.
+/// [`ControlClientError`] if no service listens there, it hangs, or it refuses.
 pub async fn attach(
     path: &Path,
     params: &str,
@@ -366,6 +334,11 @@ pub async fn attach(
     let mut connection = ControlConnection::open_for(path, length_max).await?;
     // Without a ping: an MCP client takes the connection over only before other requests.
     let request = Message::request("mcp/attach", Some(params)).with(MessagePart::Id, "1");
+    let timeout = match connection.listener().is_some_and(client_error::is_own_program) {
+        true => defaults::CONTROL_TIMEOUT,
+        false => defaults::BRIDGE_TIMEOUT,
+    };
+    connection.first_until = Some(Instant::now() + timeout);
     connection.write([&request]).await?;
     connection.answer_to(1).await?;
     Ok((connection.stream, connection.lines))

@@ -102,13 +102,12 @@ enum ProbeResult {
 async fn probe(path: &Path) -> ProbeResult {
     let asking = socket_client::ask(path, "daemon/status", None);
     match time::timeout(defaults::RUNNING_SERVICE_TIMEOUT, asking).await {
-        Ok(Err(ControlClientError::Unreachable(_, source)))
-            if source.kind() != io::ErrorKind::UnexpectedEof =>
-        {
-            ProbeResult::NoProcess(source)
+        Ok(Err(
+            ControlClientError::Unreachable(_, source) | ControlClientError::Lost(_, source),
+        )) if source.kind() != io::ErrorKind::UnexpectedEof => ProbeResult::NoProcess(source),
+        Ok(Err(ControlClientError::Lost(..) | ControlClientError::Silent { .. })) | Err(_) => {
+            ProbeResult::Silent
         }
-        Ok(Err(ControlClientError::Unreachable(..) | ControlClientError::Silent { .. }))
-        | Err(_) => ProbeResult::Silent,
         // An answer of any kind.
         Ok(_) => ProbeResult::Answers,
     }

@@ -86,6 +86,12 @@ impl ErrorCode {
     }
 }
 
+/// The remedy of a model that names an unknown server.
+const SEARCH_SERVER: &str = "Search for tools: each result names its server.";
+
+/// The remedy of a model that names an unknown tool.
+const SEARCH_TOOL: &str = "Search for the tool: it may have another name.";
+
 /// An error of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorObject {
@@ -148,7 +154,7 @@ impl ErrorObject {
 
     /// Returns the error for an unknown tool; `similar` are the ids of similar tools.
     pub fn unknown_tool(id: &ToolId, similar: &[String]) -> Self {
-        let remedy = did_you_mean(similar, "Search for the tool: it may have another name.");
+        let remedy = did_you_mean(similar, SEARCH_TOOL);
         let tool = redact::cut(&id.tool, defaults::SUGGESTION_BYTES_MAX);
         let message = format!("server `{}` has no tool `{tool}`", id.server);
         Self::new(ErrorCode::ToolNotFound, message, &remedy).detail("similarTools", json!(similar))
@@ -156,7 +162,7 @@ impl ErrorObject {
 
     /// Returns the error for an unknown server, with similar ones and the first `available` ones.
     pub fn unknown_server(server: &str, similar: &[String], available: &[String]) -> Self {
-        let remedy = did_you_mean(similar, "Search for tools: each result names its server.");
+        let remedy = did_you_mean(similar, SEARCH_SERVER);
         let shown = redact::cut(server, defaults::SUGGESTION_BYTES_MAX);
         Self::new(ErrorCode::NoBackends, format!("there is no server `{shown}`"), &remedy)
             .detail("similarServers", json!(similar))
@@ -372,8 +378,14 @@ impl ErrorObject {
                 (INTERNAL_ERROR, "EXECUTION_FAILED")
             }
         };
+        // An operator has commands in place of the meta-tools.
+        let remedy = match self.remedy.as_str() {
+            SEARCH_SERVER => "Run `metamcp servers` to list the servers.",
+            SEARCH_TOOL => "Run `metamcp tools` to list the tools.",
+            remedy => remedy,
+        };
         RpcError::new(code, name, self.failure.clone())
-            .suggest(self.remedy.clone())
+            .suggest(remedy)
             .context(Value::Object(self.details.clone()))
     }
 

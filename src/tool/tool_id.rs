@@ -34,9 +34,10 @@ pub struct RequestedTool {
 
 /// The error of a text that is not a tool id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a tool id: it has no server in front")]
+#[error("`{text}` is not a tool id: {}", if *has_server { "no tool follows the server" } else { "it has no server in front" })]
 pub struct ToolIdError {
     text: String,
+    has_server: bool,
 }
 
 impl ToolIdError {
@@ -66,9 +67,10 @@ impl ToolId {
             Some((at, length)) if at > 0 && at + length < text.len() => {
                 Ok(Self::new(&text[..at], &text[at + length..]))
             }
-            _ => {
+            found => {
+                let has_server = found.is_some_and(|(at, _)| at > 0);
                 let text = redact::cut(text, defaults::SUGGESTION_BYTES_MAX).to_owned();
-                Err(ToolIdError { text })
+                Err(ToolIdError { text, has_server })
             }
         }
     }
@@ -125,9 +127,18 @@ mod tests {
 
     #[test]
     fn a_text_without_a_server_or_a_tool_is_refused() {
-        for text in ["", "log", "/log", "git/", "__", ":", "a_b"] {
+        for (text, missing) in [
+            ("", "no server in front"),
+            ("log", "no server in front"),
+            ("/log", "no server in front"),
+            ("__", "no server in front"),
+            (":", "no server in front"),
+            ("a_b", "no server in front"),
+            ("git/", "no tool follows the server"),
+            ("git__", "no tool follows the server"),
+        ] {
             let error = ToolId::parse(text).expect_err(text).to_string();
-            assert!(error.contains("no server in front"), "{error}");
+            assert!(error.contains(missing), "{error}");
         }
         let long = "x".repeat(10_000);
         assert!(ToolId::parse(&long).expect_err("no separator").to_string().len() < 300);

@@ -8,7 +8,10 @@ use super::{
     Options,
     argument_keys::{ParsedArguments, is_key, missing_value},
 };
-use crate::cli::{Failed, quantity::time_limit};
+use crate::{
+    cli::{Failed, quantity::time_limit},
+    tool::ToolId,
+};
 
 /// The source of the arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +35,23 @@ const VALUES: [&str; 4] = ["fields", "timeout", "file", "socket"];
 /// Returns `true` if the words can be understood only with the schema of the tool.
 pub(super) fn needs_schema(words: &[String]) -> bool {
     words.first().is_some_and(|first| first.starts_with('-') && first != "-")
+}
+
+/// Refuses a server and its tool in two words.
+///
+/// # Errors
+///
+/// [`Failed`] with the tool's name in one word.
+pub(super) fn check_tool(server: &str, words: &[String]) -> Result<(), Failed> {
+    let is_name =
+        |word: &&String| word.chars().all(|one| one.is_alphanumeric() || "_-.".contains(one));
+    match words.first().filter(is_name) {
+        Some(word) if !word.starts_with('-') && ToolId::parse(server).is_err() => {
+            let text = format!("`{server}` names no tool, and `{word}` is not a JSON object");
+            Err(Failed::usage(text, format!("Did you mean `metamcp call {server}/{word}`?")))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Reads the words; `None` asks for help on the arguments of the tool. `options` already holds the options before the tool; a key that the tool

@@ -7,6 +7,10 @@ use std::time::Duration;
 /// `service.max_total_timeout`. The service ends longer calls, and ctrl-c ends any call.
 pub const CONTROL_CALL_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// The time that the service may take to answer a ping after the `--timeout` of a call. A service
+/// that is alive answers at once.
+pub const CALL_PING_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The longest answer that an operator's command accepts, in bytes. A list may be as long as
 /// several of the longest messages together.
 pub const CONTROL_ANSWER_BYTES_MAX: usize = 256 << 20;
