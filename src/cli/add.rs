@@ -28,11 +28,14 @@ use crate::{
 /// A secret is never an argument: with `--env KEY=credential:NAME`, its value is read from standard
 /// input, and written to the file NAME in the directory `credentials` beside the configuration.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "metamcp add [OPTIONS] NAME URL\n       metamcp add [OPTIONS] NAME -- COMMAND..."
+)]
 pub(super) struct Args {
     /// The name of the server
     name: String,
     /// The URL of the server, instead of a program
-    #[arg(required_unless_present = "command", conflicts_with = "command")]
+    #[arg(conflicts_with = "command")]
     url: Option<String>,
     /// The program and its arguments, after `--`
     #[arg(last = true, value_name = "COMMAND")]
@@ -70,7 +73,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     edit.check_writable()?;
     let table = server.to_toml();
     let text = file_edit::with_server(edit.text(), &name, &table)
-        .map_err(|error| config_edit::failed_edit(&edit.file, &error))?;
+        .map_err(|error| config_edit::failed_edit(&edit, &error))?;
     edit.check(&text)?;
     if args.dry_run {
         output::eprint(&format!("would be added to `{}`:\n", edit.file.display()));
@@ -109,7 +112,10 @@ fn declared(args: &Args, name: &ServerName) -> Result<NewServer, Failed> {
         return NewServer::program(name, program, rest, pairs("--env", &args.env)?, cwd)
             .map_err(refused);
     }
-    let url = args.url.as_deref().unwrap_or_default();
+    let Some(url) = args.url.as_deref() else {
+        let text = format!("server `{name}` has neither a URL nor a program");
+        return Err(Failed::usage(text, "Give a URL, or `-- PROGRAM` with its arguments."));
+    };
     if !url.contains("://") {
         let text = format!("`{}` is not a URL", output::text(url));
         let hint = format!("Write `metamcp add {name} -- PROGRAM ARGUMENTS` for a program.");

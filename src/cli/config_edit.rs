@@ -20,6 +20,7 @@ use crate::{
     error_report::chain,
     files::{EditedFile, FileWriteError},
     server_name::ServerName,
+    similar_names,
     systemd::own_unit::SystemdUnit,
 };
 
@@ -115,7 +116,11 @@ impl<'a> ConfigEdit<'a> {
     /// [`Failed`] with the mistake and its place.
     pub(super) fn check(&self, text: &str) -> Result<Config, Failed> {
         load::content(&self.file, text).map_err(|error| {
-            Failed::new(CONFIG, chain(&error)).hint("Nothing is changed: the result is invalid.")
+            let was_valid = load::content(&self.file, self.text()).is_ok();
+            Failed::new(CONFIG, chain(&error)).hint(match was_valid {
+                true => "Nothing is changed: the result is invalid.",
+                false => "Nothing is changed: the file was invalid before. Correct it, then run the command again.",
+            })
         })
     }
 
@@ -245,13 +250,7 @@ impl<'a> ConfigEdit<'a> {
                 "The running service reads another file: `metamcp reload --config {file}` makes it read this one."
             );
         }
-        let is_usual = config::usual_file().is_some_and(|usual| is_same(&usual, &self.file));
-        let start = match SystemdUnit::installed() {
-            Some(_) if is_usual => "systemctl start metamcp".to_owned(),
-            _ if is_usual => "metamcp serve".to_owned(),
-            _ => format!("metamcp serve --config {file}"),
-        };
-        format!("No service is running: start it with `{start}`.")
+        format!("No service is running: start it with `{}`.", start_command(Some(&self.file)))
     }
 
     /// Returns the edit as JSON.
@@ -260,8 +259,19 @@ impl<'a> ConfigEdit<'a> {
     }
 }
 
+/// Returns the command that starts a service with this configuration file, or the usual one.
+pub(super) fn start_command(file: Option<&Path>) -> String {
+    let is_usual = |file: &Path| config::usual_file().is_some_and(|usual| is_same(&usual, file));
+    match (file.filter(|file| !is_usual(file)), SystemdUnit::installed()) {
+        (Some(file), _) => format!("metamcp serve --config {}", file.display()),
+        (None, Some(_)) => "systemctl start metamcp".to_owned(),
+        (None, None) => "metamcp serve".to_owned(),
+    }
+}
+
 /// Returns the failure of an edit of the text.
-pub(super) fn failed_edit(file: &Path, error: &FileEditError) -> Failed {
+pub(super) fn failed_edit(edit: &ConfigEdit<'_>, error: &FileEditError) -> Failed {
+    let file = &edit.file;
     let text = format!("{error} in `{}`", file.display());
     match error {
         FileEditError::Syntax => {
@@ -270,8 +280,13 @@ pub(super) fn failed_edit(file: &Path, error: &FileEditError) -> Failed {
         }
         FileEditError::Declared(name) => Failed::new(FAILED, text)
             .hint(format!("Choose another name, or run `metamcp remove {name}` first.")),
-        FileEditError::NotDeclared(_) => {
-            Failed::new(FAILED, text).hint("Run `metamcp servers` to see those that are.")
+        FileEditError::NotDeclared(name) => {
+            let config = load::content(file, edit.text()).ok();
+            let known = config.iter().flat_map(Config::declared_servers);
+            let similar =
+                similar_names::nearest(name.as_str(), known.map(|(name, _)| name.to_string()));
+            let hint = "Run `metamcp servers` to see those that are.";
+            Failed::new(FAILED, text).hint(similar_names::did_you_mean(&similar, hint))
         }
     }
 }

@@ -1,24 +1,20 @@
 //! `metamcp connect` and `metamcp disconnect`: the entry of metamcp in the files of clients.
 
 use std::{
-    fs,
     io::{self, IsTerminal as _, Write as _},
-    net::SocketAddr,
+    net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
 };
 
+use clap::builder::NonEmptyStringValueParser;
+
 use super::{
-    FAILED, Failed,
-    client_file::OpenedFile,
-    config_edit, configuration, output,
-    overrides::ConfigOverrides,
-    serve::client_address,
-    service_target::ServiceTarget,
-    terminal,
-    text_table::{CellColour, TableCell, TextTable},
+    FAILED, Failed, client_file::OpenedFile, config_edit, configuration, output,
+    overrides::ConfigOverrides, serve::client_address, service_target::ServiceTarget, terminal,
+    text_table::CellColour,
 };
 use crate::{
-    config::Config,
+    config::{Config, defaults},
     connect::{
         self, ClientFileError, ClientLink, ConnectRequest, DiffLine, FileChange, TOKEN_VARIABLE,
     },
@@ -26,6 +22,8 @@ use crate::{
     server_name::ServerName,
     similar_names,
 };
+
+mod client_list;
 
 /// Connect a client to metamcp
 ///
@@ -51,7 +49,7 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "server", requires = "client")]
     meta: bool,
     /// The name of the entry
-    #[arg(long, value_name = "ENTRY", default_value = "metamcp")]
+    #[arg(long, value_name = "ENTRY", default_value = "metamcp", value_parser = NonEmptyStringValueParser::new())]
     name: String,
     /// Switch off the entries of servers that metamcp serves under the same name
     #[arg(long, requires = "client")]
@@ -100,7 +98,7 @@ pub(super) struct ChangeArgs {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let (config, own) = load(args.config.as_deref(), &args.change.target)?;
-    let Some(client) = args.client else { return list(&args.change, &own) };
+    let Some(client) = args.client else { return client_list::print(&args.change, &own) };
     let mut file = OpenedFile::open(client, &args.change)?;
     let (link, notes) = link(args, client, &config, own.addresses[0])?;
     let mut served = config;
@@ -214,10 +212,17 @@ fn own_program() -> Option<String> {
 /// Returns the configuration of metamcp, and the ways for its clients, the preferred address first:
 /// those of the running service, unless `named` is another file.
 fn load(named: Option<&Path>, target: &ServiceTarget) -> Result<(Config, OwnEndpoints), Failed> {
-    // A service that does not answer this user is no obstacle.
     let status = match named {
         Some(_) => None,
-        None => config_edit::running(target).ok().flatten(),
+        None => config_edit::running(target).unwrap_or_else(|failed| {
+            // It is no obstacle: the configuration has an address, too.
+            let text = "the address of metamcp is that of the configuration";
+            output::eprint(&format!("warning: {text}: {}\n", failed.text));
+            if let Some(hint) = failed.hint {
+                output::hint(&format!("hint: {hint}\n"));
+            }
+            None
+        }),
     };
     let read = status.as_ref().and_then(|status| status["configFile"].as_str());
     let file = named.map(Path::to_owned).or_else(|| Some(PathBuf::from(read?)));
@@ -281,6 +286,10 @@ fn link(
     }
     if has_token {
         notes.push(format!("set {TOKEN_VARIABLE} to the token in the environment of {title}"));
+    }
+    if TcpStream::connect_timeout(&address, defaults::DOCTOR_TIMEOUT).is_err() {
+        let start = config_edit::start_command(args.config.as_deref());
+        notes.push(format!("no service answers at {address}: start it with `{start}`"));
     }
     let url = format!("{scheme}://{address}/{path}");
     Ok((ClientLink::Endpoint { url, has_token }, notes))
@@ -354,48 +363,4 @@ fn refused(file: &OpenedFile, error: &ClientFileError, snippet: &str) -> Failed 
         _ => failed
             .hint(format!("Correct the file and try again, or add this by hand:\n\n{snippet}")),
     }
-}
-
-/// Lists the clients, their files, and whether they are connected.
-fn list(change: &ChangeArgs, own: &OwnEndpoints) -> Result<(), Failed> {
-    let mut table = TextTable::headed(["CLIENT", "FOUND", "CONNECTED", "FILE"]);
-    for client in KnownClient::ALL {
-        let Ok(file) = OpenedFile::open(client, change) else { continue };
-        let is_found = file.text().is_some() || is_installed(client) || has_directory(file.path());
-        let entries = file.text().map(|text| connect::own_entries(client, text, own));
-        let connected = match entries {
-            Some(Ok(names)) if !names.is_empty() => {
-                TableCell::from(terminal::escape(&names.join(", "))).colour(CellColour::Green)
-            }
-            Some(Err(_)) => TableCell::from("unreadable").colour(CellColour::Red),
-            _ => TableCell::from("no").colour(CellColour::Dim),
-        };
-        table.row([
-            TableCell::from(client.word()),
-            TableCell::from(if is_found { "yes" } else { "no" }),
-            connected,
-            TableCell::from(file.path().display().to_string()),
-        ]);
-    }
-    output::table(&table);
-    Ok(())
-}
-
-/// Returns whether a program of the client is in the search path.
-fn is_installed(client: KnownClient) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut directories = std::env::split_paths(&path);
-    directories.any(|directory| {
-        client.profile().programs.iter().any(|program| directory.join(program).is_file())
-    })
-}
-
-/// Returns whether the client has made its directory. The home itself is no sign of a client.
-fn has_directory(path: &Path) -> bool {
-    let directory = path.parent();
-    directory.is_some_and(|directory| {
-        directory.is_dir()
-            && std::env::home_dir().as_deref() != Some(directory)
-            && fs::canonicalize(directory).ok() != std::env::current_dir().ok()
-    })
 }

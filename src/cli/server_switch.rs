@@ -111,7 +111,7 @@ fn edited(
         return Err(Failed::new(FAILED, text).hint(option(&name)));
     }
     let text =
-        edit(found.text(), &name).map_err(|error| config_edit::failed_edit(&found.file, &error))?;
+        edit(found.text(), &name).map_err(|error| config_edit::failed_edit(&found, &error))?;
     found.check_writable()?;
     found.check(&text)?;
     found.apply(&text)?;

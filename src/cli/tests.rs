@@ -10,7 +10,7 @@ use crate::config::defaults;
 
 /// The commands that need an answer of the service. `CONFIG` stands for the path of a configuration
 /// with the server `a`, and `CLIENT` for that of a client's file with another server.
-const COMMANDS: [&str; 40] = [
+const COMMANDS: [&str; 41] = [
     "status",
     "status a",
     "status --watch",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 40] = [
     "remove a --config CONFIG",
     "enable a --config CONFIG",
     "disable a --config CONFIG",
+    "import CLIENT --write",
     "import CLIENT --write --config CONFIG",
     "tools",
     "info a/b",
@@ -56,10 +57,10 @@ const COMMANDS: [&str; 40] = [
 /// The commands with a socket that do without the service.
 const OTHERS: [(&str, &str); 5] = [
     ("check", "it warns, and checks the file alone"),
-    ("connect", "it takes the address from the configuration"),
-    ("disconnect", "it changes the file of a client"),
+    ("connect", "it warns, and takes the address from the configuration"),
+    ("disconnect", "it warns, and changes the file of a client"),
     ("doctor", "it reports the service that hangs: `tests/behaviour/doctor.rs`"),
-    ("stdio", "it answers the requests of its client after `defaults::BRIDGE_TIMEOUT`"),
+    ("stdio", "it answers its client, too: `tests/behaviour/hanging_service.rs`"),
 ];
 
 #[test]
@@ -84,8 +85,9 @@ fn each_command_says_within_its_bound_that_the_service_hangs() {
         let failed = run(line).expect_err(line);
         assert_eq!(failed.code, UNAVAILABLE, "{line}: {failed:?}");
         let expected = format!(
-            "the service at `{}` accepted the connection and did not answer within 10 s: it hangs or is stopped",
-            socket.display()
+            "the service at `{}` (process {}) accepted the connection and did not answer within 10 s: it hangs or is stopped",
+            socket.display(),
+            process::id()
         );
         assert_eq!(failed.text, expected, "{line}");
         let hint = failed.hint.expect(line);

@@ -75,6 +75,8 @@ pub(super) enum ServicePresence {
     Absent,
     /// There may be a service that does not answer this user.
     Unknown,
+    /// A service accepts connections and does not answer.
+    Hangs,
 }
 
 const GROUP: &str = "users.users.YOU.extraGroups = [ \"metamcp\" ];";
@@ -110,7 +112,7 @@ pub(super) async fn control(path: PathBuf) -> ControlExamination {
                 }
                 Err(error @ ControlClientError::Silent { .. }) => {
                     let finding = Finding::error(Sockets, chain(&error));
-                    (finding.fix(error.hint().unwrap_or_default()), ServicePresence::Unknown)
+                    (finding.fix(error.hint().unwrap_or_default()), ServicePresence::Hangs)
                 }
                 Err(error) => {
                     let what = format!("the service at `{name}` does not answer");
@@ -249,6 +251,13 @@ pub(super) async fn http(
     };
     let is_absent = presence == ServicePresence::Absent;
     let finding = match answer {
+        // The finding about the control socket reports the same cause.
+        Err(error)
+            if presence == ServicePresence::Hangs
+                && error.kind() != io::ErrorKind::ConnectionRefused =>
+        {
+            return;
+        }
         Err(error) => unanswered(address, presence, &error),
         Ok(None) if is_absent => taken(address, "a program"),
         Ok(None) => {

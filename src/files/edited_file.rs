@@ -45,6 +45,11 @@ impl EditedFile {
     ///
     /// Those of [`text`].
     pub fn read(path: PathBuf, bytes_max: u64) -> io::Result<Self> {
+        // A pipe would wait for its other end, and nothing can replace a device.
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            let text = "it is not a regular file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         let text = match text(&path, bytes_max) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -120,6 +125,17 @@ mod tests {
         fs::write(&path, "two").expect("written");
         assert!(matches!(edited.lock(), Err(FileWriteError::Changed)));
         assert_eq!(fs::read_to_string(&path).expect("there"), "two");
+    }
+
+    #[test]
+    fn a_pipe_and_a_device_are_refused_and_not_waited_for() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let pipe = directory.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        for path in [pipe, "/dev/null".into()] {
+            let error = EditedFile::read(path, 9).expect_err("it is no file");
+            assert_eq!(error.to_string(), "it is not a regular file");
+        }
     }
 
     #[test]
