@@ -16,9 +16,10 @@ use super::{
 pub(super) fn split<'a>(text: &'a str, kind: &str) -> Result<(&'a str, &'a str), Failed> {
     text.split_once('/').filter(|(server, name)| !server.is_empty() && !name.is_empty()).ok_or_else(
         || {
+            let form = if kind == "resource" { "SERVER/URI" } else { "SERVER/NAME" };
             Failed::usage(
                 format!("`{text}` is not a {kind}"),
-                format!("Write SERVER/NAME; `metamcp {kind}s` lists them."),
+                format!("Write {form}; `metamcp {kind}s` lists them."),
             )
         },
     )

@@ -43,12 +43,19 @@ pub(super) fn read(args: &ReadArgs) -> Result<(), Failed> {
     let target = &args.common.target;
     let (server, uri) = match &args.uri {
         // With a separate URI, only the server of the first word counts.
-        Some(uri) => (args.resource.split('/').next().unwrap_or_default(), uri.clone()),
+        Some(uri) => {
+            let server = args.resource.split('/').next().unwrap_or_default();
+            (server.to_owned(), uri.clone())
+        }
+        // The name of a server has no colon.
+        None if args.resource.split('/').next().is_some_and(|word| word.contains(':')) => {
+            (server_of(args)?, args.resource.clone())
+        }
         None => {
             let (server, name) = item_output::split(&args.resource, "resource")?;
             let uri =
                 if name.contains(':') { name.to_owned() } else { uri_of(args, server, name)? };
-            (server, uri)
+            (server.to_owned(), uri)
         }
     };
     let read = target.ask("resources/read", &json!({ "server": server, "uri": uri }))?;
@@ -78,6 +85,25 @@ fn uri_of(args: &ReadArgs, server: &str, name: &str) -> Result<String, Failed> {
         _ => {
             let text = format!("server `{server}` lists several resources named `{name}`");
             Err(Failed::new(FAILED, text).hint("Name the resource by its URI."))
+        }
+    }
+}
+
+/// Returns the server that lists the resource whose URI is given alone.
+fn server_of(args: &ReadArgs) -> Result<String, Failed> {
+    let uri = args.resource.as_str();
+    let listed = args.common.target.ask("resources/list", &json!({}))?;
+    let listed = service_target::value(&listed)?;
+    let items = output::items(&listed).iter().filter(|item| item["resource"]["uri"] == uri);
+    let servers: Vec<String> = items.map(|item| output::word(&item["server"])).collect();
+    match &servers[..] {
+        [server] => Ok(server.clone()),
+        [] => Err(Failed::new(FAILED, format!("no server lists a resource `{uri}`"))
+            .hint("Write SERVER/URI; `metamcp resources` lists them.")),
+        [first, ..] => {
+            let text = format!("several servers list a resource `{uri}`: {}", servers.join(", "));
+            Err(Failed::new(FAILED, text)
+                .hint(format!("Name the server: `metamcp read {first}/{uri}`.")))
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The methods about the service itself: `daemon/…` and `config/reload`.
 
-use std::{io::Read as _, path::PathBuf};
+use std::{
+    io::{self, Read as _},
+    path::PathBuf,
+};
 
 use serde_json::json;
 use tokio::task;
@@ -64,7 +67,13 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
 pub(super) async fn reload(request: &ControlRequest<'_>) -> MethodResult {
     let path: Option<PathBuf> = request.params.optional::<String>("configPath")?.map(PathBuf::from);
     let peer_uid = request.requester.uid();
-    tracing::info!(peer_uid, path = ?path, "an operator requested a reload of the configuration");
+    let file = path.as_ref().map(|path| path.display());
+    let from = file.as_ref().map(|file| format!(" from `{file}`")).unwrap_or_default();
+    tracing::info!(
+        peer_uid,
+        path = file.map(tracing::field::display),
+        "an operator requested a reload of the configuration{from}"
+    );
     let from = match path {
         None => None,
         Some(path) if request.requester.peer.is_some_and(PeerCredentials::is_master) => {
@@ -110,6 +119,9 @@ async fn read_named(path: PathBuf, params: &ControlParams<'_>) -> Result<NamedFi
 
 fn untrusted(error: &UntrustedFile) -> RpcError {
     let (name, suggestion) = match error {
+        UntrustedFile::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            ("CONFIG_INVALID", "Correct the path: there is no such file.")
+        }
         UntrustedFile::Io { .. } | UntrustedFile::Links { .. } | UntrustedFile::Kind { .. } => {
             ("CONFIG_INVALID", "Make the file readable for the service.")
         }

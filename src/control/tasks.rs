@@ -278,25 +278,26 @@ fn without_outcome(task: &TaskRecord) -> RpcError {
     let (code, name, message, remedy) = match status {
         TaskStatus::Working | TaskStatus::InputRequired | TaskStatus::Unreachable => {
             let remedy = match status {
-                TaskStatus::InputRequired => {
-                    "Its server waits for input that operators cannot give: cancel it with `metamcp task ID --cancel`, and call the tool from a client that can answer."
-                }
+                TaskStatus::InputRequired => format!(
+                    "Its server waits for input that operators cannot give: cancel it with `metamcp task {id} --cancel`, and call the tool from a client that can answer."
+                ),
                 TaskStatus::Unreachable => {
                     "Its server is not connected: metamcp asks it again once it is. Run `metamcp servers`."
+                        .to_owned()
                 }
-                _ => "Ask again later, or with `wait`: true.",
+                _ => format!("Wait for it with `metamcp task {id} --wait`."),
             };
             let message = format!("task `{id}` is {}: it has no result yet", status.name());
             (INVALID_PARAMS, "TASK_NOT_FINISHED", message, remedy)
         }
         TaskStatus::Cancelled => {
             let message = format!("task `{id}` was cancelled: it has no result");
-            (INTERNAL_ERROR, "TASK_CANCELLED", message, again)
+            (INTERNAL_ERROR, "TASK_CANCELLED", message, again.to_owned())
         }
         TaskStatus::UnknownOutcome | TaskStatus::Completed | TaskStatus::Failed => {
             let why = task.message.as_deref().unwrap_or("its result was not kept");
             let message = format!("the outcome of task `{id}` is unknown: {why}");
-            (INTERNAL_ERROR, "OUTCOME_UNKNOWN", message, check)
+            (INTERNAL_ERROR, "OUTCOME_UNKNOWN", message, check.to_owned())
         }
     };
     about(task, RpcError::new(code, name, message).suggest(remedy))
@@ -340,14 +341,20 @@ fn unknown(id: &str) -> RpcError {
 
 fn ended(task: &TaskRecord) -> RpcError {
     let error = task::ended(task.status.name());
-    about(task, error.suggest("There is nothing to cancel: see `metamcp task ID --result`."))
+    let remedy = match task.status {
+        TaskStatus::Cancelled => "There is nothing to cancel.".to_owned(),
+        _ => format!("There is nothing to cancel: see `metamcp task {} --result`.", task.id),
+    };
+    about(task, error.suggest(remedy))
 }
 
 fn not_cancelled(task: &TaskRecord, error: &CancelError) -> RpcError {
     let message = format!("task `{}` is not cancelled: {}", task.id, chain(error));
     let remedy = match error {
-        CancelError::Unasked(_) => "Cancel it again when its server is connected.",
-        CancelError::Refused(_) => "Check it with `metamcp task ID`: it may have ended.",
+        CancelError::Unasked(_) => "Cancel it again when its server is connected.".to_owned(),
+        CancelError::Refused(_) => {
+            format!("Check it with `metamcp task {}`: it may have ended.", task.id)
+        }
     };
     about(task, RpcError::new(INTERNAL_ERROR, "TASK_NOT_CANCELLED", message).suggest(remedy))
 }

@@ -98,8 +98,10 @@ pub(super) fn behaviour_findings(
     let mut found = Vec::new();
     if let Some(first) = connection.noise.first() {
         let lines = count(record.noise.n_lines, "line");
-        let what =
-            format!("writes {lines} to standard output that are not MCP messages: `{first}`");
+        let what = match record.noise.n_lines {
+            1 => format!("writes a line to standard output that is not an MCP message: `{first}`"),
+            _ => format!("writes {lines} to standard output that are not MCP messages: `{first}`"),
+        };
         found.push(
             Finding::warning(Servers, what)
                 .because("metamcp skips them. A client that starts the server itself may disconnect.")

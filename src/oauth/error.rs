@@ -238,7 +238,7 @@ impl LoginError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoLogin(_) => {
-                "Check its `url`, `auth` and `headers`: a server with `Authorization` in its headers needs no login."
+                "Only a server with a `url`, and without `Authorization` in its `headers`, needs a login. A program gets its credentials from `env`."
             }
             Self::NoPerson(_) => {
                 "Check `client_id`, `client_secret` and `scopes`. metamcp logs in when a request needs it."

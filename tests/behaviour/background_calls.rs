@@ -106,8 +106,11 @@ fn replace_varying(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(replace_varying),
         Value::String(text) => {
-            let words = text.split('`').map(|word| if is_id(word) { "ID" } else { word });
-            *text = words.collect::<Vec<_>>().join("`");
+            let words = text.split_inclusive(['`', ' ']).map(|word| {
+                let bare = word.trim_end_matches(['`', ' ']);
+                if is_id(bare) { word.replace(bare, "ID") } else { word.to_owned() }
+            });
+            *text = words.collect();
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -1,6 +1,7 @@
 //! The client commands: their output for people and for programs, and their exit codes.
 
 mod call;
+mod hints;
 mod run;
 mod terminal_output;
 

@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    net::TcpListener,
     os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -60,7 +61,12 @@ impl ClientHome {
     fn finish(&self, mut command: Command) -> (i32, String, String) {
         let output = command.output().expect("it starts");
         let home = self.directory.path().display().to_string();
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8").replace(&home, "~");
+        // Whether a service answers depends on the host.
+        let is_kept = |line: &&str| !line.starts_with("note: no service answers at ");
+        let text = |bytes| {
+            let text = String::from_utf8(bytes).expect("UTF-8").replace(&home, "~");
+            text.split_inclusive('\n').filter(is_kept).collect::<String>()
+        };
         (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
     }
 }
@@ -191,6 +197,17 @@ fn the_entry_leads_to_the_address_of_the_running_service() {
     let named =
         home.run(&["connect", "cursor", "--dry-run", "--socket", &socket, "--config", &file]);
     assert!(named.1.contains("http://127.0.0.1:12999/"), "{named:?}");
+}
+
+#[test]
+fn connect_names_the_address_at_which_no_service_answers() {
+    let closed = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let closed = closed.expect("a port that is closed again");
+    let home = ClientHome::new(&format!("[listen]\nhttp = \"{closed}\"\n"));
+    let output = home.command(&["connect", "cursor", "--yes"]).output().expect("it starts");
+    let stdout = String::from_utf8(output.stdout).expect("UTF-8");
+    let note = format!("note: no service answers at {closed}: start it with `metamcp serve`\n");
+    assert!(stdout.contains(&note), "{stdout}");
 }
 
 #[test]

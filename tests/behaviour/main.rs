@@ -38,6 +38,7 @@ mod fake_server_tasks;
 mod faulty_upstreams;
 mod features;
 mod forwarded_headers;
+mod hanging_service;
 mod held_calls;
 mod http_endpoints;
 mod https_upstream;

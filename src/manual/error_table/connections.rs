@@ -212,8 +212,8 @@ const LOGIN_CODES_ENTRIES: &[ErrorEntry] = &[
     ),
     entry(
         "NO_LOGIN",
-        "The server has no login: it has a header, or `auth = \"none\"`.",
-        "Check `url`, `auth` and `headers`.",
+        "The server has no login: it is a program, has a header, or `auth = \"none\"`.",
+        "Check `url`, `auth` and `headers`; a program gets its credentials from `env`.",
     ),
     entry(
         "NO_METADATA",

@@ -248,7 +248,10 @@ impl OperatorView {
             let similar = nearest(name, known.iter().map(|prompt| prompt.key.clone()));
             let text = format!("server `{server}` has no prompt `{}`", quoted(name));
             let error = RpcError::new(INVALID_PARAMS, "PROMPT_NOT_FOUND", text)
-                .suggest(did_you_mean(&similar, "See `prompts/list`."))
+                .suggest(did_you_mean(
+                    &similar,
+                    &format!("Run `metamcp prompts {server}` to list them."),
+                ))
                 .context(json!({ "server": server, "similarPrompts": similar }));
             return Err(error.into());
         }
