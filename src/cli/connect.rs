@@ -9,9 +9,14 @@ use std::{
 use clap::builder::NonEmptyStringValueParser;
 
 use super::{
-    FAILED, Failed, client_file::OpenedFile, config_edit, configuration, output,
-    overrides::ConfigOverrides, serve::client_address, service_target::ServiceTarget, terminal,
-    text_table::CellColour,
+    FAILED, Failed,
+    client_file::OpenedFile,
+    config_edit, configuration, installed_client, output,
+    overrides::ConfigOverrides,
+    serve::client_address,
+    service_target::ServiceTarget,
+    terminal,
+    text_table::{CellColour, TableCell, TextTable},
 };
 use crate::{
     config::{Config, defaults},
@@ -22,8 +27,6 @@ use crate::{
     server_name::ServerName,
     similar_names,
 };
-
-mod client_list;
 
 /// Connect a client to metamcp
 ///
@@ -98,7 +101,7 @@ pub(super) struct ChangeArgs {
 
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let (config, own) = load(args.config.as_deref(), &args.change.target)?;
-    let Some(client) = args.client else { return client_list::print(&args.change, &own) };
+    let Some(client) = args.client else { return list(&args.change, &own) };
     let mut file = OpenedFile::open(client, &args.change)?;
     let (link, notes) = link(args, client, &config, own.addresses[0])?;
     let mut served = config;
@@ -363,4 +366,31 @@ fn refused(file: &OpenedFile, error: &ClientFileError, snippet: &str) -> Failed 
         _ => failed
             .hint(format!("Correct the file and try again, or add this by hand:\n\n{snippet}")),
     }
+}
+
+/// Lists the clients, their files, and whether they are connected.
+fn list(change: &ChangeArgs, own: &OwnEndpoints) -> Result<(), Failed> {
+    let mut table = TextTable::headed(["CLIENT", "FOUND", "CONNECTED", "FILE"]);
+    for client in KnownClient::ALL {
+        let Ok(file) = OpenedFile::open(client, change) else { continue };
+        let is_found = file.text().is_some()
+            || installed_client::is_installed(client)
+            || installed_client::has_directory(file.path());
+        let entries = file.text().map(|text| connect::own_entries(client, text, own));
+        let connected = match entries {
+            Some(Ok(names)) if !names.is_empty() => {
+                TableCell::from(terminal::escape(&names.join(", "))).colour(CellColour::Green)
+            }
+            Some(Err(_)) => TableCell::from("unreadable").colour(CellColour::Red),
+            _ => TableCell::from("no").colour(CellColour::Dim),
+        };
+        table.row([
+            TableCell::from(client.word()),
+            TableCell::from(if is_found { "yes" } else { "no" }),
+            connected,
+            TableCell::from(file.path().display().to_string()),
+        ]);
+    }
+    output::table(&table);
+    Ok(())
 }

@@ -61,11 +61,11 @@ pub(super) fn client(word: &str) -> Result<KnownClient, String> {
     KnownClient::of_word(word).ok_or_else(|| {
         let words = || KnownClient::ALL.into_iter().map(KnownClient::word);
         let all = format!("use one of {}", words().collect::<Vec<&str>>().join(", "));
-        let of_program = KnownClient::ALL
-            .into_iter()
-            .find(|client| client.profile().programs.iter().any(|program| *program == word));
+        let of_program =
+            KnownClient::ALL.into_iter().find(|client| client.profile().programs.contains(&word));
         let longer: Vec<&str> = words().filter(|name| name.starts_with(word)).collect();
-        if of_program.is_none() && !longer.is_empty() && !word.is_empty() {
+        let is_other = of_program.is_some_and(|client| !longer.contains(&client.word()));
+        if !is_other && !longer.is_empty() && !word.is_empty() {
             return format!("use {}", longer.join(" or "));
         }
         let similar = similar_names::nearest(word, words().map(str::to_owned));

@@ -30,6 +30,7 @@ mod effective;
 mod generate;
 mod help;
 mod import;
+mod installed_client;
 mod interruptible_request;
 mod item_output;
 mod log_file;
