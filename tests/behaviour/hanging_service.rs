@@ -5,12 +5,12 @@ use std::{
     os::unix::net::UnixListener,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    time::Instant,
 };
 
 use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use crate::{
     harness::{
