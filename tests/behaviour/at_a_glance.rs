@@ -166,11 +166,11 @@ async fn logs_shows_the_lines_of_the_running_service_by_server_and_level() {
     let (code, stdout, stderr) = command(&daemon, &["logs", "--server", "gti"]);
     assert_eq!((code, stdout.as_str()), (1, ""));
     assert!(stderr.contains("Did you mean `git`?"), "{stderr}");
-    for since in ["90", "1d", "10 minutes ago"] {
+    for since in ["90", "1w", "10 minutes ago"] {
         assert_eq!(command(&daemon, &["logs", "--since", since]).0, 0, "{since}");
     }
     let (code, _, stderr) = command(&daemon, &["logs", "--since", "yesterday"]);
-    assert!(code == 64 && stderr.contains("`10m`, `2h`, `1d`"), "{stderr}");
+    assert!(code == 64 && stderr.contains("`10m`, `2h`, `1w`"), "{stderr}");
 }
 
 #[tokio::test]
