@@ -221,7 +221,7 @@ fn warned(failed: Failed) -> Failed {
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
-    files::text(path, defaults::IMPORT_BYTES_MAX as u64)
+    files::regular_text(path, defaults::IMPORT_BYTES_MAX as u64)
 }
 
 /// Returns the project and user that a file belongs to.
