@@ -1,8 +1,11 @@
 //! The overview of all commands, and the help of one: `metamcp --help` and `metamcp help`.
 
-use clap::{Command, CommandFactory as _};
+use clap::{
+    Command, CommandFactory as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
-use super::{Cli, Failed, output};
+use super::{Cli, Failed, USAGE, output};
 use crate::similar_names::{did_you_mean, nearest};
 
 /// Show the help of a command, or list all commands
@@ -149,15 +152,29 @@ pub(super) fn command_line() -> Command {
     command.override_help(overview)
 }
 
-/// Returns the text of an invalid command line. clap shows an option that a
-/// variable sets as if it were on the command line.
-pub(super) fn usage_error(error: &clap::Error) -> String {
+/// Reports an invalid command line. clap shows an option that a variable sets as if it were on the
+/// command line.
+pub(super) fn usage_error(error: &clap::Error) -> Failed {
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+    {
+        return unknown_command(word);
+    }
     let is_socket = |word: std::ffi::OsString| word.as_encoded_bytes().starts_with(b"--socket");
     let text = error.to_string();
-    match std::env::args_os().any(is_socket) {
+    output::eprint(&match std::env::args_os().any(is_socket) {
         true => text,
         false => text.replacen(" --socket <PATH>", "", 1),
-    }
+    });
+    Failed::printed(USAGE)
+}
+
+/// Returns the failure for a word that is no command.
+fn unknown_command(word: &str) -> Failed {
+    let command = Cli::command();
+    let known = command.get_subcommands().map(|it| it.get_name().to_owned());
+    let hint = did_you_mean(&nearest(word, known), "Run `metamcp help all` to list the commands.");
+    Failed::usage(format!("there is no command `{}`", output::text(word)), hint)
 }
 
 /// Returns the overview of the commands that exist: two in each line.
@@ -190,12 +207,7 @@ pub(super) fn run(args: &HelpArgs) -> Result<(), Failed> {
         None => output::print(&overview(&command)),
         Some("all") => output::print(&Cli::command().render_long_help().to_string()),
         Some(name) => {
-            let known = command.get_subcommands().map(|it| it.get_name().to_owned());
-            let similar = nearest(name, known);
-            let Some(found) = command.find_subcommand_mut(name) else {
-                let hint = did_you_mean(&similar, "Run `metamcp help all` to list the commands.");
-                return Err(Failed::usage(format!("there is no command `{name}`"), hint));
-            };
+            let found = command.find_subcommand_mut(name).ok_or_else(|| unknown_command(name))?;
             output::print(&found.render_long_help().to_string());
         }
     }

@@ -299,8 +299,7 @@ pub fn main() -> ExitCode {
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            output::eprint(&help::usage_error(&error));
-            return ExitCode::from(USAGE);
+            return exit_code(Err(help::usage_error(&error)));
         }
         // Help and version are not errors.
         Err(text) => {

@@ -137,7 +137,10 @@ fn check_names_a_missing_file() {
 
 #[test]
 fn wrong_usage_exits_with_64_and_help_with_0() {
-    assert_eq!(daemon::run(&["sevre"]).0, 64);
+    let (code, stdout, stderr) = daemon::run(&["statsu"]);
+    assert_eq!((code, stdout.as_str()), (64, ""));
+    let expected = "error: there is no command `statsu`\nhint: Did you mean `status`?\n";
+    assert_eq!(stderr, expected);
     assert_eq!(daemon::run(&["demo-server", "clok"]).0, 64);
     let (code, stdout, _) = daemon::run(&["--help"]);
     assert_eq!(code, 0);
