@@ -80,8 +80,10 @@ fn without_equals_signs(words: impl Iterator<Item = String>) -> Vec<String> {
 /// Returns the names that the last word wants, and that word; `None` if a shell knows them.
 fn wanted<'a>(cli: &Command, words: &'a [String]) -> Option<(WantedNames, &'a str)> {
     let (begin, before) = words.split_last()?;
-    let (name, rest) = before.split_first()?;
-    let command = cli.find_subcommand(name)?;
+    let (command, rest) = match positionals(cli, before).first() {
+        Some((at, name)) => (cli.find_subcommand(name)?, &before[at + 1..]),
+        None => (cli, before),
+    };
     let joined = begin.split_once('=').map(|(option, _)| option);
     let joined = joined.filter(|option| option.starts_with("--"));
     let option = joined.or(rest.last().map(String::as_str));
@@ -90,9 +92,9 @@ fn wanted<'a>(cli: &Command, words: &'a [String]) -> Option<(WantedNames, &'a st
         None if joined.is_some() => return None,
         None => {}
     }
-    let names = positionals(command, rest);
+    let names: Vec<&str> = positionals(command, rest).into_iter().map(|(_, word)| word).collect();
     let is_option = begin.starts_with('-');
-    let wanted = match (name.as_str(), &names[..]) {
+    let wanted = match (command.get_name(), &names[..]) {
         ("call", [tool, ..]) if is_option || begin.is_empty() => {
             WantedNames::ToolArguments((*tool).to_owned())
         }
@@ -147,15 +149,15 @@ fn value_option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     command.get_opts().find(is_named)
 }
 
-/// Returns the words that are neither options nor their values.
-fn positionals<'a>(command: &Command, words: &'a [String]) -> Vec<&'a str> {
+/// Returns the words that are neither options nor their values, each with its place.
+fn positionals<'a>(command: &Command, words: &'a [String]) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
     let mut is_value = false;
-    for word in words.iter().map(String::as_str) {
+    for (at, word) in words.iter().map(String::as_str).enumerate() {
         match word.starts_with('-') {
             true => is_value = value_option(command, word).is_some(),
             false if is_value => is_value = false,
-            false => found.push(word),
+            false => found.push((at, word)),
         }
     }
     found
@@ -248,6 +250,11 @@ mod tests {
             ("logs --server = g", Some((WantedNames::Servers, "g"))),
             ("logs --server =", Some((WantedNames::Servers, ""))),
             ("tools --color never g", Some((WantedNames::Servers, "g"))),
+            ("-q status m", Some((WantedNames::Servers, "m"))),
+            ("--color never status ", Some((WantedNames::Servers, ""))),
+            ("--color = never status ", Some((WantedNames::Servers, ""))),
+            ("--color never ", None),
+            ("-q sta", None),
             ("call git/log --path=", None),
             ("connect cursor ", None),
             ("logs --since ", None),
@@ -273,6 +280,9 @@ mod tests {
             ("demo-server ", "patience"),
             ("man ", "metamcp.toml"),
             ("logs --level=w", "warn"),
+            ("--color=a", "auto"),
+            ("--color = a", "always"),
+            ("--color ", "never"),
             ("completions ", "fish"),
         ] {
             let found = wanted_by(line);

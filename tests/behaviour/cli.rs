@@ -420,6 +420,7 @@ fn shells_complete_the_names_of_tools_servers_and_arguments() {
     assert!(!bash("comp", "comp").contains("complete-words"), "it is for shells");
     // Bash splits a word at `=`.
     assert_eq!(bash("logs --level = w", "w"), "warn\n");
+    assert_eq!(bash("--color = a", "a"), "auto\nalways\n");
     assert_eq!(bash("logs --server =", "="), bash("logs --server ''", ""));
     for (words, last, expected) in [
         ("help", "con", "connect"),
@@ -432,6 +433,9 @@ fn shells_complete_the_names_of_tools_servers_and_arguments() {
         ("logs --server", "fak", "fake"),
         ("logs", "--level=w", "--level=warn"),
         ("logs", "--server=fak", "--server=fake"),
+        ("-q status", "fak", "fake"),
+        ("--color never status", "fak", "fake"),
+        ("-q", "--color=al", "--color=always"),
     ] {
         let line = format!("{words} {last}");
         if !last.contains('=') {
