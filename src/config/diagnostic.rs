@@ -17,6 +17,9 @@ use super::{
 /// The longest part of a line that is shown, in characters.
 const SHOWN_CHARACTERS: usize = 120;
 
+/// The quotes around a string of several lines.
+const LONG_QUOTES: [&str; 2] = ["\"\"\"", "'''"];
+
 /// The source of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
@@ -198,6 +201,7 @@ impl ConfigProblem {
         let before = &text[..start];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line_text = text[line_start..].lines().next().unwrap_or_default();
+        let before_line = &text[..line_start];
         let end = floor_char_boundary(text, self.span.end.max(start));
         let on_line = end.min(line_start + line_text.len()).max(start);
         let column = text[line_start..start].chars().count() + 1;
@@ -212,9 +216,11 @@ impl ConfigProblem {
         if is_secret {
             message = masked_message(&message);
         }
-        if is_in_long_string(&text[..line_start]) {
+        let is_syntax = self.hidden == HiddenPart::FromMistake;
+        // Where quotes of a long string are missing, its lines look like keys.
+        if is_in_long_string(before_line) || is_syntax && has_long_string(before_line) {
             shown = masked_words(&shown);
-        } else if self.hidden == HiddenPart::FromMistake {
+        } else if is_syntax {
             shown = masked_line(&shown, start - line_start);
         } else if is_secret || self.hidden == HiddenPart::Values {
             shown = masked_line(&shown, shown.len());
@@ -263,7 +269,12 @@ fn is_open(text: &str) -> bool {
 
 /// Returns whether a string of several lines is open at the end of some TOML.
 fn is_in_long_string(text: &str) -> bool {
-    ["\"\"\"", "'''"].into_iter().any(|quotes| text.matches(quotes).count() % 2 == 1)
+    LONG_QUOTES.into_iter().any(|quotes| text.matches(quotes).count() % 2 == 1)
+}
+
+/// Returns whether some TOML has the quotes of a string of several lines.
+fn has_long_string(text: &str) -> bool {
+    LONG_QUOTES.into_iter().any(|quotes| text.contains(quotes))
 }
 
 fn floor_char_boundary(text: &str, offset: usize) -> usize {

@@ -578,6 +578,8 @@ fn values_of_env_and_headers_are_masked_wherever_the_mistake_is() {
         "[servers.a]\ncommand = \"x\"\npasswort = \"hunter2\"\n",
         "[servers.a]\ncommand = \"x\"\npasswort = hunter2\n",
         "[servers.a]\ncommand = \"x\"\npasswort = '''\nhunter2",
+        "# in \"\"\"\n[servers.a]\ncommand = \"x\"\nenv.T = \"\"\"\nhunter2=",
+        "[servers.a]\ncommand = \"x\"\nenv.T = \"\"\"a\nenv.U = \"\"\"\nhunter2 = x\n\"\"\"\n",
     ] {
         let shown = bad(text);
         assert!(!shown.contains("hunter2"), "{shown}");
