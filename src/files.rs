@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 mod edited_file;
 pub mod trusted;
 
-pub use edited_file::{EditLock, EditedFile, FileWriteError};
+pub use edited_file::{EditedFile, FileWriteError};
 
 /// The suffix of a draft's name, since a directory may contain other files.
 const DRAFT: &str = ".metamcp";

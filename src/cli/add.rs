@@ -65,16 +65,20 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let name = server_name(&args.name)?;
     let server = declared(args, &name)?;
-    let edit = ConfigEdit::find(&args.target, args.config.as_deref())?;
+    let mut edit = ConfigEdit::find(&args.target, args.config.as_deref())?;
     if edit.is_generated() {
         return Err(on_nix(&edit, &server));
     }
     // Before it asks for a secret.
     edit.check_writable()?;
     let table = server.to_toml();
-    let text = file_edit::with_server(edit.text(), &name, &table)
-        .map_err(|error| config_edit::failed_edit(&edit, &error))?;
-    edit.check(&text)?;
+    let added = |edit: &ConfigEdit<'_>| {
+        let text = file_edit::with_server(edit.text(), &name, &table)
+            .map_err(|error| config_edit::failed_edit(edit, &error))?;
+        edit.check(&text)?;
+        Ok(text)
+    };
+    added(&edit)?;
     if args.dry_run {
         output::eprint(&format!("would be added to `{}`:\n", edit.file.display()));
         output::print(&table);
@@ -82,7 +86,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
     }
     let mut files = CredentialFiles::beside(&edit.file, edit.service);
     write_credentials(&server, args, &mut files)?;
-    edit.apply(&text).inspect_err(|_| files.undo())?;
+    let locked = edit.lock().and_then(|()| added(&edit));
+    locked.and_then(|text| edit.apply(&text)).inspect_err(|_| files.undo())?;
     if let Some(state) = server.shared_state() {
         output::eprint(&format!(
             "hint: all clients of `{name}` share {state}; with `sharing = \"session\"` each has its own\n"

@@ -47,6 +47,22 @@ impl OpenedFile {
         Ok(file)
     }
 
+    /// Waits until no other command changes the file, and reads it and its record again.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] if the file cannot be locked or read.
+    pub(super) fn lock(&mut self) -> Result<(), Failed> {
+        // A lock makes the directory of a missing file.
+        if self.text().is_none() {
+            unwritable::check(self.path())?;
+        }
+        let locked = self.edited.lock();
+        locked.map_err(|error| not_written(self.path(), &error.into()))?;
+        self.record = self.read_record();
+        Ok(())
+    }
+
     /// Returns the path.
     pub(super) fn path(&self) -> &Path {
         self.edited.path()
@@ -83,8 +99,7 @@ impl OpenedFile {
     /// [`Failed`] if something cannot be written, or the file is not as it was read; it is unchanged
     /// then.
     pub(super) fn write(&mut self, change: &FileChange, link: &ClientLink) -> Result<(), Failed> {
-        unwritable::check(self.path())?;
-        let lock = self.edited.lock().map_err(|error| not_written(self.path(), &error))?;
+        self.lock_unchanged()?;
         let after = change.text.as_deref().unwrap_or_default();
         let now = self.text().map(|text| ConnectionRecord::digest(text.as_bytes()));
         // A file that is gone has nothing of the former changes.
@@ -109,7 +124,7 @@ impl OpenedFile {
             let json = serde_json::to_vec_pretty(&record).unwrap_or_default();
             files::replace(&path, &json).map_err(|error| not_written(&path, &error.into()))?;
         }
-        lock.replace(Some(after)).map_err(|error| not_written(self.path(), &error.into()))?;
+        self.replace(Some(after))?;
         self.record = Some(record);
         Ok(())
     }
@@ -120,26 +135,36 @@ impl OpenedFile {
     ///
     /// [`Failed`] if the file cannot be written or removed, or is not as it was read.
     pub(super) fn undo(&mut self, change: &FileChange) -> Result<(), Failed> {
-        unwritable::check(self.path())?;
-        let lock = self.edited.lock().map_err(|error| not_written(self.path(), &error))?;
-        let replaced = lock.replace(change.text.as_deref());
-        replaced.map_err(|error| not_written(self.path(), &error.into()))?;
+        self.lock_unchanged()?;
+        self.replace(change.text.as_deref())?;
         let is_former = self.former().is_some();
-        self.forget();
         // The backup has the same text as the file now.
         if let Some(record) = self.record.as_mut().filter(|_| is_former)
             && let Some(backup) = record.backup.take()
         {
             let _gone = fs::remove_file(backup);
         }
+        self.forget();
         Ok(())
     }
 
     /// Removes the record of what `connect` did.
     pub(super) fn forget(&self) {
-        if let Some(path) = self.record.as_ref().and_then(record_path) {
+        let Some(record) = &self.record else { return };
+        if let Some(path) = record_path(record) {
             let _gone = fs::remove_file(path);
         }
+    }
+
+    fn lock_unchanged(&mut self) -> Result<(), Failed> {
+        unwritable::check(self.path())?;
+        let locked = self.edited.lock_unchanged();
+        locked.map_err(|error| not_written(self.path(), &error))
+    }
+
+    fn replace(&self, text: Option<&str>) -> Result<(), Failed> {
+        let replaced = self.edited.replace(text);
+        replaced.map_err(|error| not_written(self.path(), &error.into()))
     }
 
     /// Writes the text that was read into a new file beside the file, with the same permissions.

@@ -124,16 +124,33 @@ impl<'a> ConfigEdit<'a> {
         })
     }
 
+    /// Waits until no other command edits the file, and reads it again.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] if the file cannot be locked or read.
+    pub(super) fn lock(&mut self) -> Result<(), Failed> {
+        self.edited.lock().map_err(|error| not_written(&self.file, &error.into()))
+    }
+
     /// Writes the new text, and has the service read it. If the service refuses it, the old text is
-    /// restored.
+    /// restored. Then other commands may edit the file.
     ///
     /// # Errors
     ///
     /// [`Failed`] if the file cannot be written or is refused; nothing has changed then.
-    pub(super) fn apply(&self, text: &str) -> Result<(), Failed> {
+    pub(super) fn apply(&mut self, text: &str) -> Result<(), Failed> {
+        let locked = self.edited.lock_unchanged();
+        locked.map_err(|error| not_written(&self.file, &error))?;
         // Held until the service has read the file, so that a restored text is no other edit's.
-        let lock = self.edited.lock().map_err(|error| not_written(&self.file, &error))?;
-        lock.replace(Some(text)).map_err(|error| not_written(&self.file, &error.into()))?;
+        let applied = self.write(text);
+        self.edited.unlock();
+        applied
+    }
+
+    fn write(&self, text: &str) -> Result<(), Failed> {
+        let written = self.edited.replace(Some(text));
+        written.map_err(|error| not_written(&self.file, &error.into()))?;
         if self.service.is_none() {
             return Ok(());
         }
@@ -142,7 +159,7 @@ impl<'a> ConfigEdit<'a> {
         let Err(refused) = self.target.call_service("config/reload", &params) else {
             return Ok(());
         };
-        if let Err(error) = lock.replace(self.edited.text()) {
+        if let Err(error) = self.edited.replace(self.edited.text()) {
             return Err(
                 refused.detail(format!("cannot restore `{}`: {error}", self.file.display()))
             );

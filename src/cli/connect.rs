@@ -102,8 +102,11 @@ pub(super) struct ChangeArgs {
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let (config, own) = load(args.config.as_deref(), &args.change.target)?;
     let Some(client) = args.client else { return list(&args.change, &own) };
-    let mut file = OpenedFile::open(client, &args.change)?;
     let (link, notes) = link(args, client, &config, own.addresses[0])?;
+    let mut file = OpenedFile::open(client, &args.change)?;
+    if args.change.yes {
+        file.lock()?;
+    }
     let mut served = config;
     // The entry for one server replaces only that one.
     served
@@ -140,6 +143,9 @@ pub(super) fn disconnect(args: &DisconnectArgs) -> Result<(), Failed> {
     let mut file = OpenedFile::open(client, &args.change)?;
     // The entries are also found in the record, so a broken configuration does not matter.
     let own = own_endpoints(args.config.as_deref(), &args.change.target);
+    if args.change.yes && file.text().is_some() {
+        file.lock()?;
+    }
     let change = match (file.former(), file.text()) {
         (Some(change), _) => change,
         (None, Some(text)) => connect::disconnect(client, text, file.record.as_ref(), &own)

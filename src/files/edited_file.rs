@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -10,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{check_target, publish, resolved, text};
+use super::{check_target, publish, regular_text, resolved};
 
 /// A file as a command has read it. It is replaced only if no other program has changed it since.
 #[derive(Debug)]
@@ -18,13 +19,10 @@ pub struct EditedFile {
     path: PathBuf,
     text: Option<String>,
     bytes_max: u64,
-}
-
-/// The lock of an unchanged file against edits by other commands of metamcp, until it is dropped.
-#[derive(Debug)]
-pub struct EditLock<'a> {
-    path: &'a Path,
-    _directory: fs::File,
+    /// The locked directory.
+    lock: Option<fs::File>,
+    /// The directories that were made for the file, the innermost first.
+    made: Vec<PathBuf>,
 }
 
 /// The reason why an edited file is not replaced.
@@ -43,19 +41,14 @@ impl EditedFile {
     ///
     /// # Errors
     ///
-    /// Those of [`text`].
+    /// Those of [`regular_text`].
     pub fn read(path: PathBuf, bytes_max: u64) -> io::Result<Self> {
-        // A pipe would wait for its other end, and nothing can replace a device.
-        if path.metadata().is_ok_and(|found| !found.is_file()) {
-            let text = "it is not a regular file";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-        }
-        let text = match text(&path, bytes_max) {
+        let text = match regular_text(&path, bytes_max) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        Ok(Self { path, text, bytes_max })
+        Ok(Self { path, text, bytes_max, lock: None, made: Vec::new() })
     }
 
     /// Returns the path.
@@ -68,42 +61,75 @@ impl EditedFile {
         self.text.as_deref()
     }
 
-    /// Locks the file, makes its directory, and checks that it is as it was read. Programs other
-    /// than metamcp do not know the lock: replace the file at once.
+    /// Returns the directories that the lock has made, the innermost first.
+    pub fn made(&self) -> &[PathBuf] {
+        &self.made
+    }
+
+    /// Waits until no other command of metamcp edits the file, makes its directory, and reads the file
+    /// again. Others wait until [`Self::unlock`].
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    pub fn lock(&mut self) -> io::Result<()> {
+        self.lock = Some(self.locked_directory()?);
+        self.text = Self::read(self.path.clone(), self.bytes_max)?.text;
+        Ok(())
+    }
+
+    /// Locks the file, and checks that it is as it was read. Programs other than metamcp do not know
+    /// the lock: replace the file at once.
     ///
     /// # Errors
     ///
     /// [`FileWriteError`] says why the file must not be replaced.
-    pub fn lock(&self) -> Result<EditLock<'_>, FileWriteError> {
-        if let Some(directory) = self.path.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        let target = resolved(&self.path)?;
-        check_target(&self.path, &target)?;
-        let directory = fs::File::open(target.parent().unwrap_or(Path::new("/")))?;
-        match flock(&directory, FlockOperation::LockExclusive) {
-            // Some network file systems cannot lock a directory; the comparison remains.
-            Ok(()) | Err(Errno::BADF | Errno::NOLCK | Errno::OPNOTSUPP) => {}
-            Err(errno) => return Err(io::Error::from(errno).into()),
+    pub fn lock_unchanged(&mut self) -> Result<(), FileWriteError> {
+        if self.lock.is_none() {
+            self.lock = Some(self.locked_directory()?);
         }
         let now = Self::read(self.path.clone(), self.bytes_max)?;
-        if now.text != self.text {
-            return Err(FileWriteError::Changed);
-        }
-        Ok(EditLock { path: &self.path, _directory: directory })
+        if now.text == self.text { Ok(()) } else { Err(FileWriteError::Changed) }
     }
-}
 
-impl EditLock<'_> {
-    /// Replaces the text, or removes the file. A link stays.
+    /// Lets other commands edit the file.
+    pub fn unlock(&mut self) {
+        self.lock = None;
+    }
+
+    /// Replaces the text of the locked file, or removes the file. A link stays.
     ///
     /// # Errors
     ///
     /// The error of the system; the file is unchanged then.
     pub fn replace(&self, text: Option<&str>) -> io::Result<()> {
         match text {
-            Some(text) => publish(self.path, text.as_bytes()),
-            None => fs::remove_file(resolved(self.path)?),
+            Some(text) => publish(&self.path, text.as_bytes()),
+            None => fs::remove_file(resolved(&self.path)?),
+        }
+    }
+
+    fn locked_directory(&mut self) -> io::Result<fs::File> {
+        loop {
+            if let Some(directory) = self.path.parent() {
+                let missing = directory.ancestors().take_while(|path| !path.exists());
+                self.made.extend(missing.map(Path::to_owned));
+                fs::create_dir_all(directory)?;
+            }
+            let target = resolved(&self.path)?;
+            check_target(&self.path, &target)?;
+            let path = target.parent().unwrap_or(Path::new("/"));
+            let directory = fs::File::open(path)?;
+            match flock(&directory, FlockOperation::LockExclusive) {
+                // Some network file systems cannot lock a directory; the comparison remains.
+                Ok(()) | Err(Errno::BADF | Errno::NOLCK | Errno::OPNOTSUPP) => {}
+                Err(errno) => return Err(io::Error::from(errno)),
+            }
+            // The command that had the lock may have removed the directory with its file.
+            let inode = directory.metadata()?.ino();
+            if path.metadata().is_ok_and(|found| found.ino() == inode) {
+                return Ok(directory);
+            }
         }
     }
 }
@@ -118,13 +144,49 @@ mod tests {
     fn a_file_that_another_program_has_changed_is_not_replaced() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("made/file");
-        let edited = EditedFile::read(path.clone(), 9).expect("nothing there");
-        edited.lock().expect("still none").replace(Some("one")).expect("written");
-        assert!(matches!(edited.lock(), Err(FileWriteError::Changed)), "it has appeared");
-        let edited = EditedFile::read(path.clone(), 9).expect("readable");
+        let mut edited = EditedFile::read(path.clone(), 9).expect("nothing there");
+        edited.lock_unchanged().expect("still none");
+        edited.replace(Some("one")).expect("written");
+        assert!(matches!(edited.lock_unchanged(), Err(FileWriteError::Changed)), "it has appeared");
+        edited.unlock();
+        let mut edited = EditedFile::read(path.clone(), 9).expect("readable");
         fs::write(&path, "two").expect("written");
-        assert!(matches!(edited.lock(), Err(FileWriteError::Changed)));
+        assert!(matches!(edited.lock_unchanged(), Err(FileWriteError::Changed)));
         assert_eq!(fs::read_to_string(&path).expect("there"), "two");
+    }
+
+    #[test]
+    fn a_command_reads_what_the_command_before_it_has_written() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("made/file");
+        let mut first = EditedFile::read(path.clone(), 9).expect("nothing there");
+        first.lock().expect("locked");
+        assert_eq!(first.made(), [directory.path().join("made")]);
+        let mut second = EditedFile::read(path.clone(), 9).expect("nothing there");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| second.lock());
+            first.replace(Some("one")).expect("written");
+            first.unlock();
+            waiting.join().expect("it ends").expect("locked");
+        });
+        assert_eq!((second.text(), second.made()), (Some("one"), [].as_slice()));
+        second.lock_unchanged().expect("still locked");
+    }
+
+    #[test]
+    fn a_directory_that_goes_while_a_command_waits_is_made_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("made/file");
+        let mut first = EditedFile::read(path.clone(), 9).expect("nothing there");
+        first.lock().expect("locked");
+        let mut second = EditedFile::read(path.clone(), 9).expect("nothing there");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| second.lock());
+            fs::remove_dir(&first.made()[0]).expect("it is empty");
+            first.unlock();
+            waiting.join().expect("it ends").expect("locked");
+        });
+        second.replace(Some("two")).expect("written");
     }
 
     #[test]
@@ -143,10 +205,10 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let (path, link) = (directory.path().join("file"), directory.path().join("link"));
         symlink(&path, &link).expect("linked");
-        let edited = EditedFile::read(link.clone(), 9).expect("nothing there");
-        let lock = edited.lock().expect("still none");
-        lock.replace(Some("one")).expect("written");
-        lock.replace(None).expect("removed");
+        let mut edited = EditedFile::read(link.clone(), 9).expect("nothing there");
+        edited.lock_unchanged().expect("still none");
+        edited.replace(Some("one")).expect("written");
+        edited.replace(None).expect("removed");
         assert!(link.is_symlink() && !path.exists());
     }
 }

@@ -150,6 +150,25 @@ fn a_file_that_connect_made_is_removed_by_disconnect() {
 }
 
 #[test]
+fn entries_that_are_written_at_the_same_time_are_all_kept() {
+    let home = ClientHome::new("");
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let run = |arguments: [&str; 5]| {
+        let (code, stdout, stderr) = home.run(&arguments);
+        assert_eq!(code, 0, "{arguments:?}: {stdout}{stderr}");
+    };
+    std::thread::scope(|scope| {
+        for name in names {
+            scope.spawn(move || run(["connect", "cursor", "--name", name, "--yes"]));
+        }
+    });
+    let text = home.read(".cursor/mcp.json");
+    assert!(names.iter().all(|name| text.contains(&format!("\"{name}\": {{"))), "{text}");
+    assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).0, 0);
+    assert!(!home.path(".cursor/mcp.json").exists(), "the record has all of them");
+}
+
+#[test]
 fn the_entry_follows_the_configuration_and_shows_no_token() {
     let home = ClientHome::new(
         "[listen]\nhttp = \"127.0.0.1:4711\"\ntoken = \"env:METAMCP_TOKEN\"\n[servers.time]\ncommand = \"mcp-time\"\n",
