@@ -118,6 +118,7 @@ impl OpenedFile {
         let entries = change.entries.iter().map(|name| (name.clone(), link.clone()));
         record.entries.extend(entries);
         record.switched.extend(change.switched.iter().cloned());
+        record.directories.extend(self.edited.made().iter().cloned());
         record.n_tables_made = record.n_tables_made.max(change.n_tables_made);
         record.after = ConnectionRecord::digest(after.as_bytes());
         if let Some(path) = record_path(&record) {
@@ -148,9 +149,12 @@ impl OpenedFile {
         Ok(())
     }
 
-    /// Removes the record of what `connect` did.
+    /// Removes the record of what `connect` did, and the directories that it made, if they are empty.
     pub(super) fn forget(&self) {
         let Some(record) = &self.record else { return };
+        for directory in &record.directories {
+            let _in_use = fs::remove_dir(directory);
+        }
         if let Some(path) = record_path(record) {
             let _gone = fs::remove_file(path);
         }

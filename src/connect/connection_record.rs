@@ -21,6 +21,8 @@ pub struct ConnectionRecord {
     pub switched: Vec<SwitchedEntry>,
     /// The number of tables that were made.
     pub n_tables_made: usize,
+    /// The directories that were made for the file, the innermost first.
+    pub directories: Vec<PathBuf>,
     /// The file did not exist before.
     pub was_made: bool,
     /// The digest of the file before all changes, if it can be restored.

@@ -150,6 +150,25 @@ fn a_file_that_connect_made_is_removed_by_disconnect() {
 }
 
 #[test]
+fn directories_that_connect_made_are_removed_by_disconnect_if_they_are_empty() {
+    let home = ClientHome::new("");
+    fs::create_dir(home.path(".gemini")).expect("made");
+    for client in ["windsurf", "goose", "gemini", "codex"] {
+        assert_eq!(home.run(&["connect", client, "--yes"]).0, 0);
+        assert_eq!(home.run(&["connect", client, "--name", "again", "--yes"]).0, 0);
+    }
+    home.write(".codex/auth.json", "{}");
+    for client in ["windsurf", "goose", "gemini", "codex"] {
+        let (code, stdout, stderr) = home.run(&["disconnect", client, "--yes"]);
+        assert_eq!(code, 0, "{stdout}{stderr}");
+    }
+    assert!(!home.path(".codeium").exists() && !home.path(".config/goose").exists());
+    for kept in [".config", ".gemini", ".codex/auth.json"] {
+        assert!(home.path(kept).exists(), "{kept}");
+    }
+}
+
+#[test]
 fn entries_that_are_written_at_the_same_time_are_all_kept() {
     let home = ClientHome::new("");
     let names = ["a", "b", "c", "d", "e", "f"];
@@ -165,7 +184,7 @@ fn entries_that_are_written_at_the_same_time_are_all_kept() {
     let text = home.read(".cursor/mcp.json");
     assert!(names.iter().all(|name| text.contains(&format!("\"{name}\": {{"))), "{text}");
     assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).0, 0);
-    assert!(!home.path(".cursor/mcp.json").exists(), "the record has all of them");
+    assert!(!home.path(".cursor").exists(), "the record has all of them");
 }
 
 #[test]
