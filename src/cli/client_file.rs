@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{FAILED, Failed, config_edit::not_written, connect::ChangeArgs, unwritable};
+use super::{FAILED, Failed, client_change::ChangeArgs, config_edit::not_written, unwritable};
 use crate::{
     config::defaults,
     connect::{self, ClientLink, ConnectionRecord, FileChange},

@@ -1,7 +1,6 @@
 //! `metamcp connect` and `metamcp disconnect`: the entry of metamcp in the files of clients.
 
 use std::{
-    io::{self, IsTerminal as _, Write as _},
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
 };
@@ -9,14 +8,9 @@ use std::{
 use clap::builder::NonEmptyStringValueParser;
 
 use super::{
-    FAILED, Failed,
-    client_file::OpenedFile,
-    config_edit, configuration, installed_client, output,
-    overrides::ConfigOverrides,
-    serve::client_address,
-    service_target::ServiceTarget,
-    terminal,
-    text_table::{CellColour, TableCell, TextTable},
+    FAILED, Failed, client_change::ChangeArgs, client_file::OpenedFile, client_list, config_edit,
+    configuration, output, overrides::ConfigOverrides, serve::client_address,
+    service_target::ServiceTarget, terminal, text_table::CellColour,
 };
 use crate::{
     config::{Config, defaults},
@@ -80,28 +74,12 @@ pub(super) struct DisconnectArgs {
     config: Option<PathBuf>,
 }
 
-/// The options for the change of a client's file.
-#[derive(Debug, clap::Args)]
-pub(super) struct ChangeArgs {
-    /// The file that is changed: that of the user, or that of the project in the current directory
-    #[arg(long, default_value = "user", value_parser = ["user", "project"])]
-    pub(super) scope: String,
-    /// The client's file, if it is elsewhere
-    #[arg(long, value_name = "FILE")]
-    pub(super) file: Option<PathBuf>,
-    /// Write without asking
-    #[arg(long, short)]
-    yes: bool,
-    #[command(flatten)]
-    pub(super) target: ServiceTarget,
-    /// Show the difference and write nothing
-    #[arg(long, conflicts_with = "yes")]
-    dry_run: bool,
-}
-
 pub(super) fn run(args: &Args) -> Result<(), Failed> {
     let (config, own) = load(args.config.as_deref(), &args.change.target)?;
-    let Some(client) = args.client else { return list(&args.change, &own) };
+    let Some(client) = args.client else {
+        client_list::print(&args.change, &own);
+        return Ok(());
+    };
     let (link, notes) = link(args, client, &config, own.addresses[0])?;
     let mut file = OpenedFile::open(client, &args.change)?;
     if args.change.yes {
@@ -175,35 +153,6 @@ pub(super) fn disconnect(args: &DisconnectArgs) -> Result<(), Failed> {
     file.undo(&change)?;
     report(&file, client, "disconnected", &change);
     Ok(())
-}
-
-impl ChangeArgs {
-    /// Asks whether a change is to be made. Without a terminal, only `--yes` agrees.
-    fn is_agreed(&self, question: &str) -> Result<bool, Failed> {
-        if self.dry_run {
-            return Ok(false);
-        }
-        if self.yes {
-            return Ok(true);
-        }
-        if !io::stdin().is_terminal() {
-            return Err(Failed::new(
-                FAILED,
-                "nothing is written, because there is no terminal to ask",
-            )
-            .hint("Add --yes to write without asking, or --dry-run to only see the difference."));
-        }
-        let mut stderr = io::stderr();
-        let _reader_gone = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
-        let mut answer = String::new();
-        let read = io::stdin().read_line(&mut answer);
-        read.map_err(|error| Failed::new(FAILED, format!("cannot read the answer: {error}")))?;
-        let is_agreed = matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes");
-        if !is_agreed {
-            output::eprint("Nothing is written.\n");
-        }
-        Ok(is_agreed)
-    }
 }
 
 /// Returns the ways to metamcp; the usual ones if there is no usable configuration.
@@ -372,31 +321,4 @@ fn refused(file: &OpenedFile, error: &ClientFileError, snippet: &str) -> Failed 
         _ => failed
             .hint(format!("Correct the file and try again, or add this by hand:\n\n{snippet}")),
     }
-}
-
-/// Lists the clients, their files, and whether they are connected.
-fn list(change: &ChangeArgs, own: &OwnEndpoints) -> Result<(), Failed> {
-    let mut table = TextTable::headed(["CLIENT", "FOUND", "CONNECTED", "FILE"]);
-    for client in KnownClient::ALL {
-        let Ok(file) = OpenedFile::open(client, change) else { continue };
-        let is_found = file.text().is_some()
-            || installed_client::is_installed(client)
-            || installed_client::has_directory(file.path());
-        let entries = file.text().map(|text| connect::own_entries(client, text, own));
-        let connected = match entries {
-            Some(Ok(names)) if !names.is_empty() => {
-                TableCell::from(terminal::escape(&names.join(", "))).colour(CellColour::Green)
-            }
-            Some(Err(_)) => TableCell::from("unreadable").colour(CellColour::Red),
-            _ => TableCell::from("no").colour(CellColour::Dim),
-        };
-        table.row([
-            TableCell::from(client.word()),
-            TableCell::from(if is_found { "yes" } else { "no" }),
-            connected,
-            TableCell::from(file.path().display().to_string()),
-        ]);
-    }
-    output::table(&table);
-    Ok(())
 }

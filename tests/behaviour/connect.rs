@@ -104,6 +104,8 @@ fn a_client_is_connected_with_a_backup_and_disconnected_to_the_same_bytes() {
     let (_, stdout, _) = home.run(&["connect"]);
     let row = stdout.lines().find(|line| line.starts_with("cursor ")).expect("a row");
     assert!(row.contains("metamcp") && row.contains("~/.cursor/mcp.json"), "{stdout}");
+    let listed = home.command(&["connect"]).output().expect("it starts").stdout;
+    assert!(String::from_utf8_lossy(&listed).contains(" ~/.cursor/mcp.json\n"), "{listed:?}");
 
     let (code, stdout, _) = home.run(&["disconnect", "cursor", "--yes"]);
     assert_eq!(code, 0, "{stdout}");
