@@ -15,7 +15,8 @@ use super::{
 use crate::{
     config::{Config, defaults},
     connect::{
-        self, ClientFileError, ClientLink, ConnectRequest, DiffLine, FileChange, TOKEN_VARIABLE,
+        self, ClientFileError, ClientLink, ConnectRequest, DiffLine, FileChange, SwitchedEntry,
+        SwitchedHow, TOKEN_VARIABLE,
     },
     import::{self, KnownClient, OwnEndpoints},
     server_name::ServerName,
@@ -297,10 +298,17 @@ fn show(file: &OpenedFile, change: &FileChange) {
 /// Reports a change that was made.
 fn report(file: &OpenedFile, client: KnownClient, done: &str, change: &FileChange) {
     output::print(&format!("{} is {done}: {}\n", client.title(), file.path().display()));
-    let names: Vec<&str> = change.switched.iter().map(|entry| entry.name.as_str()).collect();
-    if !names.is_empty() {
-        let switched = if done == "connected" { "switched off" } else { "switched on again" };
-        output::print(&format!("{switched}: {}\n", terminal::escape(&names.join(", "))));
+    let is_removed = |entry: &&SwitchedEntry| matches!(entry.how, SwitchedHow::Removed { .. });
+    let (removed, flagged): (Vec<_>, Vec<_>) = change.switched.iter().partition(is_removed);
+    let words = match done {
+        "connected" => ["switched off", "removed until `disconnect`"],
+        _ => ["switched on again", "restored"],
+    };
+    for (entries, words) in [flagged, removed].iter().zip(words) {
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        if !names.is_empty() {
+            output::print(&format!("{words}: {}\n", terminal::escape(&names.join(", "))));
+        }
     }
     let backup = file.record.as_ref().and_then(|record| record.backup.as_ref());
     if let Some(backup) = backup.filter(|path| path.exists()) {

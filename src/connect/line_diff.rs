@@ -19,8 +19,10 @@ pub enum DiffLine {
     Added(String),
 }
 
-/// Returns the differences of two texts, with three lines around each.
+/// Returns the differences of two texts, with three lines around each. Those of line ends are
+/// mentioned if there are no others.
 pub fn unified(before: &str, after: &str) -> Vec<DiffLine> {
+    let is_changed = before != after;
     let (before, after): (Vec<&str>, Vec<&str>) =
         (before.lines().collect(), after.lines().collect());
     let all = all_lines(&before, &after);
@@ -28,6 +30,9 @@ pub fn unified(before: &str, after: &str) -> Vec<DiffLine> {
     let changes: Vec<usize> =
         all.iter().enumerate().filter(|(_, line)| is_change(line)).map(|(at, _)| at).collect();
     let mut diff = Vec::new();
+    if changes.is_empty() && is_changed {
+        diff.push(DiffLine::Place("only line ends change".to_owned()));
+    }
     let (mut before_line, mut after_line) = (1, 1);
     let mut at = 0;
     for hunk in hunks(&changes, all.len()) {
@@ -149,6 +154,13 @@ mod tests {
         );
         assert_eq!(shown("", "a\n"), "@@ -0,0 +1,1 @@\n+a");
         assert_eq!(shown("a\n", "a\n"), "");
+    }
+
+    #[test]
+    fn a_change_of_nothing_but_line_ends_is_said_in_words() {
+        assert_eq!(shown("a\r\nb\r\n", "a\nb\n"), "only line ends change");
+        assert_eq!(shown("a", "a\n"), "only line ends change");
+        assert_eq!(shown("a\r\n", "b\n"), "@@ -1,1 +1,1 @@\n-a\n+b");
     }
 
     proptest! {

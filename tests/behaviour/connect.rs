@@ -90,7 +90,7 @@ fn a_client_is_connected_with_a_backup_and_disconnected_to_the_same_bytes() {
 
     let (code, stdout, stderr) = home.run(&["connect", "cursor", "--disable-served", "--yes"]);
     assert_eq!(code, 0, "{stdout}{stderr}");
-    assert!(!stdout.contains("CANARY") && stdout.contains("switched off: time"), "{stdout}");
+    assert!(!stdout.contains("CANARY"), "{stdout}");
     let after = home.read(".cursor/mcp.json");
     assert!(after.contains("// mine") && !after.contains("mcp-time"), "{after}");
     assert!(home.path(".cursor/mcp.json").is_symlink());
@@ -187,6 +187,29 @@ fn entries_that_are_written_at_the_same_time_are_all_kept() {
     assert!(names.iter().all(|name| text.contains(&format!("\"{name}\": {{"))), "{text}");
     assert_eq!(home.run(&["disconnect", "cursor", "--yes"]).0, 0);
     assert!(!home.path(".cursor").exists(), "the record has all of them");
+}
+
+#[test]
+fn the_report_says_whether_an_entry_is_switched_off_or_removed() {
+    let home = ClientHome::new("[servers.time]\ncommand = \"mcp-time\"\n");
+    for (client, file, [off, on]) in [
+        ("cursor", ".cursor/mcp.json", ["removed until `disconnect`: time\n", "restored: time\n"]),
+        (
+            "windsurf",
+            ".codeium/windsurf/mcp_config.json",
+            ["switched off: time\n", "switched on again: time\n"],
+        ),
+    ] {
+        home.write(file, CURSOR);
+        for (arguments, report) in [
+            (&["connect", client, "--disable-served", "--yes"][..], off),
+            (&["disconnect", client, "--yes"], on),
+        ] {
+            let (code, stdout, stderr) = home.run(arguments);
+            assert_eq!(code, 0, "{stderr}");
+            assert!(stdout.contains(&format!("\n{report}")), "{client}: {stdout}");
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 /// The series of IDs, each with its highest number so far. A series only grows.
 const SERIES: [(&str, usize); 13] = [
-    ("CLIENT", 10),
+    ("CLIENT", 11),
     ("META", 61),
     ("CB", 24),
     ("MUX", 74),
