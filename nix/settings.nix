@@ -295,6 +295,11 @@ in
 
     tasks.expiry.example = "4h";
 
+    telemetry = {
+      calls.example = "failures";
+      otlp.example = "http://127.0.0.1:4318";
+    };
+
     tools = {
       list_changed_debounce.example = "1s";
       max_steps.example = 16;

@@ -67,6 +67,9 @@ impl TokenError {
     }
 }
 
+/// What distinguishes the tag of the cookie from that of a token.
+const PAGE_COOKIE: &[u8] = b"the page of the service";
+
 /// The tag of a token, which suffices to recognize it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BearerToken([u8; TAG_BYTES]);
@@ -104,6 +107,19 @@ impl BearerToken {
     pub fn matches(&self, sent: &[u8]) -> bool {
         sent.len() <= defaults::TOKEN_BYTES_MAX
             && KEYED_HMAC.clone().chain_update(sent).verify_slice(&self.0).is_ok()
+    }
+
+    /// Returns the value of the cookie that opens the page of the service, until the service starts
+    /// again or has another token. The token does not follow from it.
+    pub fn page_cookie(&self) -> String {
+        let tag = KEYED_HMAC.clone().chain_update(PAGE_COOKIE).chain_update(self.0).finalize();
+        tag.into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns whether a browser sent this cookie, in a time that reveals nothing about its value.
+    pub fn matches_page_cookie(&self, sent: &str) -> bool {
+        let expected = KEYED_HMAC.clone().chain_update(self.page_cookie()).finalize().into_bytes();
+        KEYED_HMAC.clone().chain_update(sent).verify(&expected).is_ok()
     }
 
     /// Returns a number that identifies the token within this process without revealing it.

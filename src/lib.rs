@@ -49,6 +49,8 @@
 //! | catalog | the lists of all servers, in memory and on disk, also of servers without a connection |
 //! | census | the clients that are present at one moment, by name |
 //! | child | a process that metamcp spawned and that speaks MCP over its pipes |
+//! | caller | the client of a call, as its record names it |
+//! | call record | one call as operators see it: who, what, how long, and why not |
 //! | cold start | the time in which servers connect for the first time |
 //! | connection | one live MCP session with a server, shared by clients through a mux |
 //! | connector | the trust, the proxy and the policy for addresses with which connections to one server are made |
@@ -74,6 +76,7 @@
 //! | login | the agreement of a person, or of an operator, that metamcp uses a server in their name |
 //! | mux | the table that maps ids on a connection to waiting requests |
 //! | notice | a notification that belongs to no request, such as `list_changed` |
+//! | observed call | a call under way, whose end makes its record |
 //! | origin | the scheme, host and port of a URL |
 //! | outage | the time in which a server has no connection, although one is wanted or was lost |
 //! | outbox | the buffered notices of one session |
@@ -132,8 +135,10 @@
 //! | [`sandbox`] | the process that runs one script: its engine and its pipe |
 //! | [`child`] | stdio servers: child processes and systemd units |
 //! | [`fault_class`] | kinds of failures, and which of them the breaker counts |
+//! | [`call_record`] | the records of calls: who called what, how long it took, and why it failed |
 //! | [`breaker`] | the circuit breaker of a server |
 //! | [`http_client`] | the one HTTP client: TLS, HTTP/2, proxies, and the addresses that it may connect to |
+//! | [`trace_export`] | the spans of calls, sent to a collector |
 //! | [`oauth`] | logins at servers: discovery, registration, tokens and their refresh |
 //! | [`embedding`] | vectors of texts from an embedding endpoint |
 //! | [`connection`] | one shared MCP connection: mux, stdio, HTTP, handshake |
@@ -149,7 +154,9 @@
 //! | [`meta`] | the meta-tools: definitions, arguments, execution, replies |
 //! | [`view`] | the views: merged, one server, operators; the table of paths, and the dispatch |
 //! | [`status`] | the state of the service, for systemd, probes and operators |
+//! | [`metrics`] | the metrics of the service, for Prometheus |
 //! | [`task`] | calls and scripts that continue without their callers |
+//! | [`status_page`] | the page that shows the service in a browser |
 //! | [`ingress`] | HTTP, and MCP over a pipe |
 //! | [`control`] | the control interface |
 //! | [`bridge`] | a stdio client in front of a service that may restart |
@@ -198,6 +205,7 @@ pub mod bearer_token;
 pub mod breaker;
 pub mod bridge;
 pub mod call;
+pub mod call_record;
 pub mod capacity_holder;
 pub mod catalog;
 pub mod child;
@@ -226,6 +234,7 @@ pub mod ingress;
 pub mod manual;
 pub mod memory_budget;
 pub mod meta;
+pub mod metrics;
 pub mod name_sources;
 pub mod oauth;
 pub mod peer_process;
@@ -243,12 +252,14 @@ pub mod session;
 pub mod similar_names;
 pub mod single_flight;
 pub mod status;
+pub mod status_page;
 pub mod systemd;
 pub mod task;
 pub mod telemetry;
 pub mod time_format;
 pub mod tls;
 pub mod tool;
+pub mod trace_export;
 pub mod typegen;
 pub mod unsent_messages;
 pub mod view;

@@ -20,6 +20,7 @@ use crate::{
     catalog::{Catalog, NameCollision, QuarantinedItem},
     memory_budget::{self, MemoryUsage},
     pool::{LifecycleState, Pool, PoolStatus, SlotStatus},
+    redact,
     server_name::ServerName,
     session::{ClientCensus, SessionRegistry},
     telemetry::liveness::{Liveness, StuckLoop},
@@ -28,7 +29,7 @@ use crate::{
 mod memory;
 mod server;
 
-pub use memory::MemoryFigures;
+pub use memory::{MeasuredUsage, MemoryFigures};
 pub use server::ServerState;
 
 /// The board on which the parts of the service record their state.
@@ -263,7 +264,8 @@ impl StatusBoard {
 }
 
 impl ServiceStatus {
-    /// Returns the line that `systemctl status` shows.
+    /// Returns the line that `systemctl status` shows: the numbers, then the servers that need
+    /// attention, with their causes.
     pub fn line(&self) -> String {
         let n_up = self.servers.iter().filter(|server| server.is_connected()).count();
         let mut line = format!(
@@ -272,15 +274,23 @@ impl ServiceStatus {
             self.sessions,
             self.generation
         );
-        let is_open = |server: &&SlotStatus| server.breaker.state != BreakerState::Normal;
-        match self.servers.iter().filter(is_open).count() {
-            0 => {}
-            1 => line.push_str(", 1 breaker open"),
-            n_open => line.push_str(&format!(", {n_open} breakers open")),
+        let problems: Vec<String> = self.servers.iter().filter_map(SlotStatus::problem).collect();
+        let (shown, rest) = problems.split_at(problems.len().min(PROBLEMS_SHOWN));
+        for problem in shown {
+            line.push_str(&format!("; {problem}"));
+        }
+        if !rest.is_empty() {
+            line.push_str(&format!("; and {} more: see `metamcp status`", rest.len()));
         }
         line
     }
 }
+
+/// The number of servers that the line for `systemctl status` names.
+const PROBLEMS_SHOWN: usize = 3;
+
+/// The longest cause in that line, in bytes.
+const PROBLEM_BYTES_MAX: usize = 120;
 
 /// Returns a value with its member names in camel case, as the control interface writes them.
 pub fn camel(value: Value) -> Value {
@@ -308,6 +318,24 @@ impl SlotStatus {
     /// Returns whether the server has a connection that accepts requests.
     pub fn is_connected(&self) -> bool {
         self.protocol_version.is_some()
+    }
+
+    /// Returns what an operator should know about the server, in some words.
+    fn problem(&self) -> Option<String> {
+        let name = &self.name;
+        if self.needs_login {
+            return Some(format!("{name} needs a login"));
+        }
+        let is_open = self.breaker.state != BreakerState::Normal;
+        let has_failed = self.state == LifecycleState::Failed || self.is_missing || is_open;
+        if self.is_connected() && !is_open || !has_failed {
+            return None;
+        }
+        let cause = self.failure.as_ref().map_or("it is not connected", |failure| &failure.cause);
+        let shown = redact::cut(cause.lines().next().unwrap_or_default(), PROBLEM_BYTES_MAX);
+        let more = if shown.len() < cause.len() { " …" } else { "" };
+        let paused = if is_open { ", breaker open" } else { "" };
+        Some(format!("{name}{paused}: {shown}{more}"))
     }
 }
 

@@ -6,8 +6,13 @@ use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 
 /// Returns the time in milliseconds since 1970.
 pub fn now_ms() -> u64 {
+    now_us() / 1000
+}
+
+/// Returns the time in microseconds since 1970.
+pub fn now_us() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Returns a time, in milliseconds since 1970, in RFC 3339 at an offset from UTC. A time beyond the

@@ -27,6 +27,7 @@ use super::{
     connecting::{self, RequestConnection},
     era_adapter::{AdaptedAnswer, EraAdapter},
     login_exchange::{LoginExchange, LoginStep},
+    observed_attempts::ObservedAttempts,
     retry::{self, FailureClass, RetryBudget, RetryKind},
 };
 use crate::{
@@ -63,6 +64,8 @@ pub(super) struct Attempts {
     has_begun: bool,
     /// The headers of the client's request that some server may get.
     pub(super) forwarded: Option<Arc<ForwardedHeaders>>,
+    /// The records of the request, and of the client's call that it is a part of.
+    pub(super) observed: ObservedAttempts,
 }
 
 impl Attempts {
@@ -92,6 +95,7 @@ impl Attempts {
             has_asked_login: false,
             has_begun: false,
             forwarded: None,
+            observed: ObservedAttempts::default(),
         };
         attempts.enter(limits);
         attempts
@@ -101,8 +105,11 @@ impl Attempts {
     pub(super) fn begin(&mut self, slot: Arc<ServerSlot>, request: Message) {
         let client = std::mem::replace(&mut self.adapter.client, ClientEra::Metamcp);
         let forwarded = self.forwarded.take();
+        let observed = std::mem::take(&mut self.observed);
         *self = Self::new(slot, self.owner.take(), client, self.holder, request, self.limits);
         self.forwarded = forwarded;
+        self.observed = observed;
+        self.observed.begin(&self.slot, &self.request);
     }
 
     /// Requests a connection, if the breaker admits the request.
@@ -241,12 +248,14 @@ impl Attempts {
             .adapter
             .outgoing(&self.request, &self.slot, connection)
             .map_err(|source| CallError::Untranslatable(server.clone(), source))?;
+        let request = self.observed.traced(request);
         let sent = match is_internal {
             true => connection.call_internal(holder, &request, limits).await,
             false => connection.call(holder, &request, limits, forwarded).await,
         };
         let call = sent.map_err(|source| self.failed(source))?;
         if let AttemptStage::Leased(lease) = self.take_stage() {
+            self.observed.sent(lease.connection.generation());
             self.stage = AttemptStage::Running { call, lease };
         }
         Ok(())

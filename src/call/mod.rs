@@ -11,8 +11,10 @@ use serde_json::json;
 use attempts::Attempts;
 use continuation::{ContinuationDriver, out_of_memory};
 use input_required::{InputExchange, InputStep};
+use observed_attempts::ObservedAttempts;
 
 use crate::{
+    call_record::ObservedCall,
     capacity_holder::Holder,
     compute_pool::ComputePool,
     connection::{CallEvent, ConnectionLimits, ForwardedHeaders, SessionOwner, with_client_ids},
@@ -32,6 +34,7 @@ mod era_adapter;
 mod error;
 mod input_required;
 mod login_exchange;
+mod observed_attempts;
 mod retry;
 
 pub use connecting::{connect, connection};
@@ -125,6 +128,17 @@ impl Exchange {
         self.attempts.forwarded = Some(headers);
     }
 
+    /// Records the exchange as `call` of a client. A request that continues an earlier one is a part
+    /// of that one's record.
+    pub fn observe(&mut self, call: ObservedCall) {
+        let Attempts { observed, slot, request, .. } = &mut self.attempts;
+        if observed.is_begun() {
+            return call.discard();
+        }
+        let is_chain = !self.continuation.as_ref().is_none_or(ContinuationDriver::is_last);
+        *observed = ObservedAttempts::of(call, is_chain, slot, request);
+    }
+
     /// Translates tasks between the eras: the client can find its tasks again.
     pub fn carry_tasks(&mut self) {
         self.attempts.adapter.carries_tasks = true;
@@ -145,6 +159,16 @@ impl Exchange {
     ///
     /// [`CallError`] if no answer will come. Nothing follows it.
     pub async fn next(&mut self) -> Result<CallEvent, CallError> {
+        let event = self.advance().await;
+        match &event {
+            Ok(CallEvent::Answer(answer)) => self.attempts.observed.chain_ended(Ok(answer)),
+            Ok(_) => {}
+            Err(error) => self.attempts.observed.chain_ended(Err(error)),
+        }
+        event
+    }
+
+    async fn advance(&mut self) -> Result<CallEvent, CallError> {
         loop {
             if let Some(continuation) = &mut self.continuation
                 && let Some(event) = continuation.next(&mut self.attempts).await
@@ -178,6 +202,7 @@ impl Exchange {
                 }
                 Err(error) => (Err(error), None),
             };
+            self.attempts.observed.request_ended(outcome.as_ref());
             let outcome = match &mut self.continuation {
                 Some(continuation) => continuation.resolve(outcome, &mut self.attempts),
                 None => Some(outcome),

@@ -309,6 +309,20 @@ impl Catalog {
         known.into_iter().collect()
     }
 
+    /// Returns the number of known tools, and the bytes of their definitions.
+    pub fn tool_sizes(&self) -> (usize, usize) {
+        let known = self.pool.slots();
+        let listings = known.keys().filter_map(|server| {
+            let key = Key { server: server.clone(), list: ListKind::Tools, owner: None };
+            let read = self.entries().get(&key).and_then(|entry| entry.last());
+            read.or_else(|| self.store.listing(server, ListKind::Tools))
+        });
+        listings.fold((0, 0), |(n, bytes), listing| {
+            let more: usize = listing.iter().map(|item| item.json().len()).sum();
+            (n + listing.len(), bytes + more)
+        })
+    }
+
     /// Returns the store for a list of `slot` that is read for `owner`; `None` if it belongs to one
     /// client only.
     fn store_for(

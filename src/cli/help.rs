@@ -29,6 +29,8 @@ const GROUPS: &[CommandGroup] = &[
             ("status", "show what runs"),
             ("doctor", "find what is wrong"),
             ("logs", "show the log"),
+            ("calls", "show the last calls"),
+            ("top", "watch running calls"),
         ],
     ),
     (
@@ -46,14 +48,7 @@ const GROUPS: &[CommandGroup] = &[
             ("import", "convert client files"),
         ],
     ),
-    (
-        "Clients",
-        &[
-            ("connect", "set up a client"),
-            ("disconnect", "undo that"),
-            ("stdio", "serve one over a pipe"),
-        ],
-    ),
+    ("Clients", &[("connect", "set up a client"), ("disconnect", "undo that")]),
     (
         "Tools",
         &[
@@ -82,7 +77,7 @@ const GROUPS: &[CommandGroup] = &[
 
 /// The commands that only `metamcp help all` describes.
 const LESS_USED: &[&str] =
-    &["complete", "typegen", "schema", "completions", "man", "demo-server", "help"];
+    &["complete", "typegen", "schema", "completions", "man", "stdio", "demo-server", "help"];
 
 /// An example for the help of a command.
 const EXAMPLES: &[(&str, &str)] = &[
@@ -109,6 +104,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("reload", "metamcp reload"),
     ("stop", "metamcp stop"),
     ("logs", "metamcp logs --server git --follow"),
+    ("calls", "metamcp calls --failed --since 10m"),
+    ("top", "metamcp top"),
     ("doctor", "metamcp doctor --server git --timeout 30s"),
     ("import", "metamcp import ~/.cursor/mcp.json"),
     ("typegen", "metamcp typegen --output tools.d.ts"),

@@ -15,7 +15,7 @@ use crate::{config::defaults, server_name::ServerName, time_format};
 ///
 /// [`Failed`] when the file cannot be read, or when `args` need the journal.
 pub(super) fn show(args: &Args, path: &Path, server: Option<&ServerName>) -> Result<(), Failed> {
-    if args.since.is_some() {
+    if args.range.since.is_some() {
         return Err(Failed::usage(
             "--since works only for a service that runs, or that logs to the journal",
             format!("Use --lines: the last service logged to `{}`.", path.display()),
@@ -30,9 +30,9 @@ pub(super) fn show(args: &Args, path: &Path, server: Option<&ServerName>) -> Res
     output::eprint(&notice(path, &text, written));
     let is_wanted = |line: &&str| is_about(line, server) && has_level(line, args.level);
     let found: Vec<&str> = text.lines().filter(is_wanted).collect();
-    let n_skipped = args.lines.map_or(0, |lines| found.len().saturating_sub(lines));
+    let n_skipped = args.range.lines.map_or(0, |lines| found.len().saturating_sub(lines));
     found[n_skipped..].iter().for_each(|line| print(line));
-    if !args.follow {
+    if !args.range.follow {
         return Ok(());
     }
     service_target::run(async {

@@ -16,6 +16,8 @@ mod argument_list;
 mod auth;
 mod auto_start;
 mod call;
+mod call_line;
+mod calls;
 mod check;
 mod client_change;
 mod client_file;
@@ -53,6 +55,7 @@ mod serve;
 mod server_report;
 mod server_switch;
 mod servers;
+mod service_ring;
 mod service_target;
 mod status;
 mod status_report;
@@ -64,8 +67,10 @@ mod terminal;
 mod tests;
 mod text_table;
 mod tools;
+mod top;
 mod typegen;
 mod unwritable;
+mod watched_report;
 
 use terminal::ColourChoice;
 
@@ -146,6 +151,8 @@ enum Command {
     Reload(reload::Args),
     Stop(stop::Args),
     Logs(logs::Args),
+    Calls(calls::Args),
+    Top(top::Args),
     Doctor(doctor::Args),
     Import(import::Args),
     Connect(connect::Args),
@@ -269,6 +276,8 @@ fn execute(command: Command) -> Result<(), Failed> {
         Command::Reload(args) => reload::run(&args),
         Command::Stop(args) => stop::run(&args),
         Command::Logs(args) => logs::run(&args),
+        Command::Calls(args) => calls::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Connect(args) => connect::run(&args),

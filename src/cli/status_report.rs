@@ -39,6 +39,12 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
             below.extend(found.iter().map(|found| format!("  {}", line(found))));
         }
     }
+    let costs: Vec<String> =
+        output::items(&status["tokenCosts"]).iter().filter_map(token_cost).collect();
+    if !costs.is_empty() {
+        below.push("Tokens of tool lists and searches, at 4.2 bytes each:".to_owned());
+        below.extend(costs);
+    }
     if !below.is_empty() {
         text.push('\n');
     }
@@ -49,6 +55,37 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
         Some((columns, lines)) if text.lines().count() > lines => shorten(&text, lines, columns),
         _ => text,
     }
+}
+
+/// Returns what the view of a client costs it, and whether the other one would cost less.
+fn token_cost(cost: &Value) -> Option<String> {
+    let number = |name: &str| cost[name].as_u64().unwrap_or_default();
+    let client = format!("{} {}", output::word(&cost["client"]), output::word(&cost["version"]));
+    let (view, cheaper) = (cost["view"].as_str()?, cost["cheaper"].as_str()?);
+    let (here, there) = match view {
+        "direct" => (number("directTokens"), number("metaTokens")),
+        _ => (number("metaTokens"), number("directTokens")),
+    };
+    let other = if view == "direct" { "meta" } else { "direct" };
+    let verdict = match cheaper == view {
+        true => format!("`/{other}` would cost more: {}", grouped(there)),
+        false => format!("`/{other}` would cost less: {}", grouped(there)),
+    };
+    Some(format!(
+        "  {}: the list has {}; {} so far read {}; {verdict}",
+        client.trim_end_matches(" -"),
+        grouped(number("listTokens")),
+        quantity::count(usize::try_from(number("calls")).ok()?, "call"),
+        grouped(here),
+    ))
+}
+
+/// Returns a number with its digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|it| std::str::from_utf8(it).ok()).collect();
+    groups.join(",")
 }
 
 /// Appends a line, wrapped to the width of the terminal with the indentation of its beginning.

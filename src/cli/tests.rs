@@ -10,7 +10,7 @@ use crate::config::defaults;
 
 /// The commands that need an answer of the service. `CONFIG` stands for the path of a configuration
 /// with the server `a`, and `CLIENT` for that of a client's file with another server.
-const COMMANDS: [&str; 41] = [
+const COMMANDS: [&str; 43] = [
     "status",
     "status a",
     "status --watch",
@@ -52,6 +52,8 @@ const COMMANDS: [&str; 41] = [
     "reload",
     "stop",
     "logs --follow",
+    "calls --follow",
+    "top",
 ];
 
 /// The commands with a socket that do without the service.

@@ -16,7 +16,7 @@ use toml::{Spanned, de::DeTable};
 use super::{
     AuthConfig, BreakerConfig, CatalogConfig, Config, Diagnostic, ExecuteConfig, ListenConfig,
     PoolConfig, ProxyConfig, SearchConfig, ServerConfig, ServerConfigs, ServiceConfig, TasksConfig,
-    ToolsConfig, TransportConfig, defaults,
+    TelemetryConfig, ToolsConfig, TransportConfig, defaults,
     diagnostic::ConfigProblem,
     health::HealthTable,
     key_places::KeyPlaces,
@@ -117,6 +117,8 @@ pub(super) struct ConfigFile {
     catalog: CatalogConfig,
     /// The calls that continue without their caller.
     tasks: TasksConfig,
+    /// What operators see of calls.
+    telemetry: TelemetryConfig,
     /// The servers that may be added on request; without it, none.
     #[schemars(with = "ProvisionTable")]
     provision: Option<ProvisionTable>,
@@ -152,6 +154,7 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
         auth,
         catalog,
         tasks,
+        telemetry,
         ..
     } = file;
     service.check(places)?;
@@ -195,6 +198,7 @@ fn checked(file: ConfigFile, places: &KeyPlaces<'_>) -> Result<Config, ConfigPro
         auth,
         catalog,
         tasks,
+        telemetry,
         provision,
         servers,
         disabled,

@@ -56,6 +56,7 @@ mod socket;
 pub mod sources;
 pub mod stateful_servers;
 pub mod tasks;
+pub mod telemetry;
 mod text_form;
 mod text_visitor;
 pub mod tls;
@@ -89,6 +90,7 @@ pub use session::{SessionConfig, SessionMode};
 pub use sharing::SharingMode;
 pub use sources::{ConfigSources, LoadedConfig, SettingTarget, SourcedSetting};
 pub use tasks::TasksConfig;
+pub use telemetry::{RecordedCalls, RecordedText, TelemetryConfig};
 pub use text_form::TextForm;
 pub use tls::{PemSource, TlsConfig};
 pub use tools::{ToolSet, ToolsConfig};
@@ -121,6 +123,8 @@ pub struct Config {
     pub catalog: CatalogConfig,
     /// `[tasks]`: the calls that continue without their caller.
     pub tasks: TasksConfig,
+    /// `[telemetry]`: what operators see of calls.
+    pub telemetry: TelemetryConfig,
     /// `[provision]`: the servers that may be added while the service runs.
     pub provision: ProvisionConfig,
     /// `[servers.NAME]`: the declared servers, without the disabled ones.

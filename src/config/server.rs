@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::{
-    ClientTlsConfig, HealthConfig, HttpServerConfig, LifecycleConfig, ProxyConfig, SecretValue,
-    ServerAuth, SharingMode,
+    ClientTlsConfig, HealthConfig, HttpServerConfig, LifecycleConfig, ProxyConfig, RecordedText,
+    SecretValue, ServerAuth, SharingMode,
     client_tls::ClientTlsTable,
     defaults,
     diagnostic::ConfigProblem,
@@ -40,6 +40,8 @@ pub struct ServerConfig {
     pub health: HealthConfig,
     /// The requests that are sent a second time.
     pub retry: RetryPolicy,
+    /// What the records of calls have of arguments and results.
+    pub record_texts: RecordedText,
     /// The era of the protocol in which metamcp speaks to it.
     pub era: EraChoice,
 }
@@ -55,6 +57,7 @@ impl ServerConfig {
             lifecycle: LifecycleConfig::Pooled,
             start_timeout: defaults::START_TIMEOUT,
             retry: RetryPolicy::Safe,
+            record_texts: RecordedText::None,
             era: EraChoice::Auto,
         }
     }
@@ -259,6 +262,9 @@ pub(super) struct ServerTable {
     /// The requests that metamcp sends a second time within one call.
     #[schemars(with = "RetryPolicy", extend("default" = "safe"))]
     retry: Option<NamedValue<RetryPolicy>>,
+    /// What the records of calls to the server have of the arguments and the result.
+    #[schemars(with = "RecordedText", extend("default" = "none"))]
+    record_texts: Option<NamedValue<RecordedText>>,
     /// The era of the protocol in which metamcp speaks to the server.
     #[schemars(with = "EraChoice", extend("default" = "auto"))]
     era: Option<NamedValue<EraChoice>>,
@@ -308,6 +314,7 @@ impl ServerTable {
         let start_timeout =
             self.start_timeout.take().map_or(defaults::START_TIMEOUT, |found| found.0);
         let retry = self.retry.take().map(|retry| retry.0).unwrap_or_default();
+        let record_texts = self.record_texts.take().map(|texts| texts.0).unwrap_or_default();
         let era = self.era.take().map(|era| era.0).unwrap_or_default();
         let own = self.health.take().unwrap_or_default();
         let transport = self.transport(place, find, proxy)?;
@@ -320,6 +327,7 @@ impl ServerTable {
             start_timeout,
             health,
             retry,
+            record_texts,
             era,
         }))
     }

@@ -35,6 +35,8 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
         false => None,
     };
     let found = board.status();
+    let calls = parts.views.calls();
+    let tokens = calls.costs().comparisons(parts.views.list_sizes());
     let mut answer = json!({
         "pid": found.pid,
         "uid": rustix::process::geteuid().as_raw(),
@@ -48,6 +50,7 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
         "clients": found.clients,
         "sessions": census.n_sessions(),
         "clientSessions": census.summaries(),
+        "tokenCosts": tokens,
         "tasks": found.tasks,
         "generation": found.generation,
         "memoryBudget": camel(json!(found.memory_budget)),

@@ -1,52 +1,19 @@
 //! The method `daemon/logs`: the last log lines, and the wait for more.
 
 use serde_json::json;
-use tokio::time::{self, Duration};
 use tracing::Level;
 
-use super::{ControlRequest, MethodResult};
-use crate::{
-    config::defaults,
-    protocol::RpcError,
-    telemetry::log_ring::{LogLine, LogPage, LogQuery},
-    time_format,
-};
+use super::{ControlRequest, MethodResult, ring_page::ring_page};
+use crate::{telemetry::log_ring::LogLine, time_format};
 
 /// Answers `daemon/logs`. With `wait`, the answer may be delayed until there is a line.
 pub(super) async fn logs(request: &ControlRequest<'_>) -> MethodResult {
-    let ring = &request.service.parts.log_ring;
-    let query = query(request)?;
-    let wait = request.params.optional::<u64>("wait")?.map(Duration::from_millis);
-    let mut page = ring.read(&query);
-    if let (Some(wait), Some(after)) = (wait, query.after) {
-        let until = time::Instant::now() + wait.min(defaults::LOG_WAIT_MAX);
-        let mut after = after;
-        while page.lines.is_empty() && page.n_lost == 0 {
-            after = after.max(page.next);
-            tokio::select! {
-                () = ring.wait_after(after) => {}
-                () = time::sleep_until(until) => break,
-                () = request.service.stop.cancelled() => break,
-            }
-            page = ring.read(&LogQuery { after: Some(after), ..query.clone() });
-        }
-    }
-    let kept_max = defaults::LOG_RING_LINES;
-    let LogPage { lines, next, n_lost, is_cut } = page;
-    let lines: Vec<_> = lines.iter().map(|line| to_json(line)).collect();
-    let answer = json!({
-        "pid": std::process::id(), "lines": lines, "next": next, "lost": n_lost, "isCut": is_cut,
-        "keptMax": kept_max,
-    });
-    Ok(answer.to_string())
-}
-
-fn query(request: &ControlRequest<'_>) -> Result<LogQuery, Box<RpcError>> {
-    let params = &request.params;
+    let (params, ring) = (&request.params, &request.service.parts.log_ring);
     let server: Option<String> = params.optional("server")?;
+    let is_about = |line: &LogLine| server.is_none() || line.server == server;
     // The log may have lines of a server that was removed.
     if let Some(server) = server.as_deref()
-        && !request.service.parts.log_ring.has_server(server)
+        && !ring.has(is_about)
     {
         request.service.parts.operators.check_declared(server)?;
     }
@@ -57,14 +24,8 @@ fn query(request: &ControlRequest<'_>) -> Result<LogQuery, Box<RpcError>> {
             _ => return Err(params.invalid("level", &format!("one of {}", LEVELS.join(", ")))),
         },
     };
-    let lines_max = params.optional("lines")?.unwrap_or(defaults::LOG_PAGE_LINES_MAX);
-    Ok(LogQuery {
-        server,
-        level,
-        since_ms: params.optional("since")?,
-        after: params.optional("after")?,
-        lines_max: lines_max.min(defaults::LOG_PAGE_LINES_MAX),
-    })
+    let is_wanted = |line: &LogLine| line.level <= level && is_about(line);
+    ring_page(request, ring, "lines", is_wanted, to_json).await
 }
 
 /// The names of the levels, as in `service.log_level`.

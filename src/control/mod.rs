@@ -40,6 +40,7 @@ use crate::{
 };
 
 mod auth_status;
+mod calls;
 mod completions;
 mod daemon;
 mod http_rpc;
@@ -53,6 +54,7 @@ mod params;
 mod peer_credentials;
 mod prompts;
 mod resources;
+mod ring_page;
 mod rpc_method;
 mod scripts;
 pub mod service_environment;
@@ -61,6 +63,7 @@ pub mod socket_file;
 mod socket_server;
 mod tasks;
 mod tools;
+mod top;
 
 use operator_check::OperatorCheck;
 pub use operator_command::{ControlCommand, NamedFile, ReloadError};
@@ -228,6 +231,8 @@ async fn dispatch(request: &ControlRequest<'_>) -> MethodResult {
         Method::DaemonStatus => daemon::status(request).await,
         Method::DaemonEnvironment => service_environment::environment(request).await,
         Method::DaemonLogs => logs::logs(request).await,
+        Method::DaemonTop => top::top(request),
+        Method::DaemonCalls => calls::calls(request).await,
         // The connection of this request cannot be attached.
         Method::McpAttach => Err(mcp_attach::refusal().into()),
         Method::ConfigReload => daemon::reload(request).await,
@@ -269,7 +274,7 @@ fn unknown_method(name: &str) -> RpcError {
     };
     RpcError::new(METHOD_NOT_FOUND, "METHOD_NOT_FOUND", format!("there is no method `{shown}`"))
         .suggest(suggestion)
-        .context(json!({ "method": shown, "similar": similar, "known": known }))
+        .context(json!({ "method": shown, "similar": similar, "known": known.as_slice() }))
 }
 
 /// Calls `method` of a server with `params` for an operator, and returns the JSON text of its result.

@@ -60,6 +60,9 @@ methods! {
     DaemonEnvironment = "daemon/environment", Operators, &[];
     DaemonLogs = "daemon/logs", Operators,
         &["server?", "level?", "lines?", "since?", "after?", "wait?"];
+    DaemonCalls = "daemon/calls", All,
+        &["server?", "tool?", "client?", "failed?", "lines?", "since?", "after?", "wait?"];
+    DaemonTop = "daemon/top", All, &[];
     ConfigReload = "config/reload", Operators, &["configPath?"];
     DaemonStop = "daemon/stop", Operators, &[];
     Ping = "ping", All, &[];

@@ -47,6 +47,7 @@ use crate::{
     view::{OperatorView, ViewChoice, Views},
 };
 
+mod call_records;
 mod catalog_upkeep;
 pub mod control_socket;
 mod drain;
@@ -58,6 +59,7 @@ mod reload;
 mod signals;
 pub mod start_error;
 
+use call_records::RecordWriting;
 use catalog_upkeep::CatalogUpkeep;
 use drain::{close, drain};
 pub use listeners::Listeners;
@@ -249,6 +251,11 @@ impl Daemon {
             }
         }
         let (stop, drain_deadline) = (CancellationToken::new(), CancellationToken::new());
+        let records = RecordWriting::start(
+            self.forwarder.calls(),
+            &self.forwarder.config(),
+            state_directory().as_deref(),
+        );
         let (clients, _) = self.accept(&stop, &drain_deadline);
         clients.spawn(Arc::clone(&self.upkeep).prime(stop.clone()));
         self.board.serving(true);
@@ -265,6 +272,7 @@ impl Daemon {
             }
         }
         self.shut_down(stop, drain_deadline, clients).await;
+        records.finish().await;
     }
 
     /// Serves the chosen view to one client at the other end of `pipe`, until the client goes or a

@@ -171,6 +171,7 @@ fn awaiting_restart(old: &Config, new: &Config) -> impl Iterator<Item = &'static
         search: _,
         auth: _,
         tasks: _,
+        telemetry: _,
         provision: _,
         servers: _,
         disabled: _,

@@ -8,6 +8,7 @@ use hyper::{HeaderMap, header::HeaderName};
 use super::request_outcome::{RequestOutcome, quoted};
 use crate::{
     call::{CallContinuation, CallError, Exchange},
+    call_record::CallRecorder,
     capacity_holder::Holder,
     compute_pool::{ComputeError, ComputePool, StopFlag},
     config::{Config, defaults},
@@ -33,12 +34,14 @@ pub struct Forwarder {
     observer: SessionOwner,
     /// The pool for long computations.
     computer: ComputePool,
+    calls: Arc<CallRecorder>,
 }
 
 impl Reconfigure for Forwarder {
     /// Applies another configuration to requests from now on.
     fn reconfigure(&self, change: &ConfigChange) {
         self.config.store(Arc::clone(&change.new));
+        self.calls.configure(&change.new.telemetry);
         self.forward_headers.store(forward_headers(&change.new));
         let (old, new) = (&change.old.tools, &change.new.tools);
         if (&old.sets, old.always_load) != (&new.sets, new.always_load) {
@@ -52,8 +55,9 @@ impl Forwarder {
     pub fn new(pool: Arc<Pool>, sessions: Arc<SessionRegistry>, config: Arc<Config>) -> Arc<Self> {
         let forward_headers = ArcSwapOption::new(forward_headers(&config));
         let (config, observer) = (ArcSwap::new(config), SessionOwner::observer());
-        let computer = ComputePool::default();
-        Arc::new(Self { pool, sessions, config, forward_headers, observer, computer })
+        let (computer, calls) = (ComputePool::default(), Arc::<CallRecorder>::default());
+        calls.configure(&config.load().telemetry);
+        Arc::new(Self { pool, sessions, config, forward_headers, observer, computer, calls })
     }
 
     /// Returns the servers.
@@ -69,6 +73,11 @@ impl Forwarder {
     /// Returns the pool for long computations.
     pub fn computer(&self) -> &ComputePool {
         &self.computer
+    }
+
+    /// Returns the recorder of calls.
+    pub fn calls(&self) -> &Arc<CallRecorder> {
+        &self.calls
     }
 
     /// Returns the owner that lists are read for if the client has no identity.

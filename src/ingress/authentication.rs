@@ -81,6 +81,15 @@ pub(super) async fn refuse(
     if denied == BearerError::Missing {
         return IngressError::Unauthorized { denied, is_read };
     }
+    match delay_wrong_token(context, caller).await {
+        true => IngressError::Unauthorized { denied, is_read },
+        false => IngressError::TooManyWrongTokens { is_read },
+    }
+}
+
+/// Counts a wrong token of `caller`, and delays the answer to it. Returns `false` if there were too
+/// many. Cancel safe. The wrong token may already be counted.
+pub(super) async fn delay_wrong_token(context: &IngressContext, caller: &ConnectedClient) -> bool {
     let source = TokenSource::of(caller);
     let refused = context
         .token_failures
@@ -90,12 +99,12 @@ pub(super) async fn refuse(
     if refused.n_logged > 0 {
         tracing::warn!(%source, n_tokens = refused.n_logged, "wrong token: refused {} requests of a client ({source}). Give the client the right token, or find out who runs it.", refused.n_logged);
     }
-    let Some(pause) = refused.pause else { return IngressError::TooManyWrongTokens { is_read } };
+    let Some(pause) = refused.pause else { return false };
     tokio::select! {
         () = time::sleep(pause) => {}
         () = context.stop.cancelled() => {}
     }
-    IngressError::Unauthorized { denied, is_read }
+    true
 }
 
 /// Reads and discards the body of a refused request. Otherwise a client that still writes might

@@ -19,8 +19,10 @@ use super::{
     reply::AcceptedForms,
     request_parts::{self, header_text},
     resumable_reply,
+    trace_headers::with_trace_headers,
 };
 use crate::{
+    call_record::ClientName,
     capacity_holder::Holder,
     compute_pool::read_in_place,
     config::{SessionMode, defaults},
@@ -29,7 +31,7 @@ use crate::{
         payloads::{SESSION_HEADER, method},
         version,
     },
-    session::{ClientName, ClientRecord, ClientTransport, Session},
+    session::{ClientRecord, ClientTransport, Session},
     view::View,
 };
 
@@ -144,6 +146,7 @@ pub(super) async fn post(
     let forwarded = context.views.forwarded(&head.headers);
     match posted {
         PostedBody::Single(message) if message.kind() == MessageKind::Request => {
+            let message = with_trace_headers(message, &head.headers);
             let is_initialize = message.method() == Some(method::INITIALIZE);
             let reply = message_dispatch::start_request(
                 context, view, message, &session, accepts, forwarded,

@@ -14,6 +14,7 @@ use crate::{
     error_report::chain,
     oauth::{CallbackAnswer, LoginError},
     server_name::ServerName,
+    status_page::html::Html,
 };
 
 /// Ends the login that the address of the page belongs to, and shows its outcome.
@@ -52,41 +53,15 @@ fn failure(error: &LoginError) -> String {
 
 /// Returns a page without scripts, from which the browser passes nothing on.
 fn page(status: StatusCode, title: &str, text: &str) -> Response {
-    let (title, text) = (escape(title), escape(text));
-    let html = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title><body style=\"font:1.1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem\"><h1>{title}</h1><p>{text}</p></body></html>\n"
-    );
-    let body = Body::Left(bytes::Bytes::from(html).into());
+    let mut html = Html::default();
+    html.markup("<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>").text(title);
+    html.markup("</title><body style=\"font:1.1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;padding:0 1rem\"><h1>").text(title);
+    html.markup("</h1><p>").text(text).markup("</p></body></html>\n");
+    let body = Body::Left(bytes::Bytes::from(html.into_string()).into());
     let mut response = http_response::with_body(status, "text/html; charset=utf-8", body);
     let headers = response.headers_mut();
     let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
-}
-
-/// Returns a text for HTML, in which no character has a meaning.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_of_an_authorization_server_cannot_become_markup() {
-        assert_eq!(escape("<b a='1' c=\"2\">&"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;");
-    }
 }

@@ -9,12 +9,13 @@ use super::{
     reply::{AcceptedForms, RequestReply},
 };
 use crate::{
+    call_record::ClientName,
     capacity_holder::Holder,
     connection::ForwardedHeaders,
     protocol::{
         Batch, Message, MessageKind, ObjectMembers, jsonrpc::MessagePart, payloads::method,
     },
-    session::{ClientName, ClientRecord, Session},
+    session::{ClientRecord, Session},
     view::View,
 };
 

@@ -47,9 +47,11 @@ mod request_parts;
 mod resumable_reply;
 mod route;
 mod side_messages;
+mod status_page;
 pub mod stdio_pipe;
 mod tls_handshake;
 mod token_failures;
+mod trace_headers;
 mod write_timeout;
 
 pub use client_connections::serve;

@@ -13,8 +13,10 @@ use super::{
     error::{HeaderMismatch, IngressError, quoted_input},
     http_response, message_dispatch,
     request_parts::{self, VERSION},
+    trace_headers::with_trace_headers,
 };
 use crate::{
+    call_record::ClientName,
     capacity_holder::Holder,
     era::client_subscription::SubscriptionFilter,
     protocol::{
@@ -25,7 +27,7 @@ use crate::{
         payloads::{VERSION_HEADER, method},
         version,
     },
-    session::{ClientName, Session},
+    session::Session,
     view::View,
 };
 
@@ -95,6 +97,7 @@ async fn try_respond(
     let name = ClientName::read(client_meta.client_info.as_deref());
     let client = context.views.sessions().clients().sessionless(holder, name, Era::Modern);
     let session = Session::of_request(view.scope(), client_meta, holder, client);
+    let message = with_trace_headers(message, headers);
     let forwarded = context.views.forwarded(headers);
     let reply =
         message_dispatch::start_request(context, view, message, &session, accepts, forwarded);

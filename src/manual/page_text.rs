@@ -21,7 +21,7 @@ pub(super) fn spans(markdown: &str) -> Vec<Inline> {
 }
 
 /// Returns `markdown` with each link replaced by its text.
-fn without_links(markdown: &str) -> String {
+pub(super) fn without_links(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;
     while let Some((before, target)) = rest.split_once("](") {

@@ -52,6 +52,8 @@ pub(super) struct MetaCall<'a> {
     pub(super) request: &'a Message,
     /// The headers of the client for the servers that get them.
     pub(super) forwarded: Option<&'a Arc<ForwardedHeaders>>,
+    /// The number of the call in the records.
+    pub(super) number: Option<u64>,
 }
 
 impl MetaCall<'_> {

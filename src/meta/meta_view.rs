@@ -70,7 +70,8 @@ impl MetaView {
         discovery_result(self.capabilities(), &self.instructions())
     }
 
-    /// Answers a request, or forwards the call that it stands for. Cancel safe: nothing was sent.
+    /// Answers a request, or forwards the call that it stands for: that of this number in the
+    /// records. Cancel safe: nothing was sent.
     ///
     /// # Errors
     ///
@@ -80,6 +81,7 @@ impl MetaView {
         session: &Arc<Session>,
         request: &Message,
         forwarded: Option<&Arc<ForwardedHeaders>>,
+        number: Option<u64>,
     ) -> Result<RequestOutcome, CallError> {
         match request.method().unwrap_or_default() {
             method::INITIALIZE => {
@@ -89,7 +91,7 @@ impl MetaView {
                 Ok(RequestOutcome::answer(request, &result))
             }
             method::TOOLS_LIST => self.list(session, request),
-            method::TOOLS_CALL => self.call(session, request, forwarded).await,
+            method::TOOLS_CALL => self.call(session, request, forwarded, number).await,
             other => Err(CallError::UnknownMethod {
                 method: quoted(other),
                 hint: "This path serves only tools: use `/direct` or `/servers/NAME` for the rest.",
@@ -123,16 +125,26 @@ impl MetaView {
         )
     }
 
+    /// Returns the bytes of the tool list.
+    pub fn list_bytes(&self) -> usize {
+        self.definitions().len()
+    }
+
+    /// Returns the tools of all sets, as the result of `tools/list`.
+    fn definitions(&self) -> String {
+        let config = self.services.forwarder.peek_config();
+        let runs_code = self.services.sandbox_launcher().is_ok();
+        let tools = config.tools.sets.iter().flat_map(|set| MetaTool::of_set(*set)).copied();
+        let tools = tools.filter(|tool| runs_code || !tool.runs_code());
+        definitions::list(tools, config.tools.always_load)
+    }
+
     /// Answers `tools/list`: the tools of all sets, on one page.
     fn list(&self, session: &Session, request: &Message) -> Result<RequestOutcome, CallError> {
         if let Some(cursor) = request.string(MessagePart::Cursor) {
             return Err(CallError::UnknownCursor(quoted(&cursor)));
         }
-        let config = self.services.forwarder.peek_config();
-        let runs_code = self.services.sandbox_launcher().is_ok();
-        let tools = config.tools.sets.iter().flat_map(|set| MetaTool::of_set(*set)).copied();
-        let tools = tools.filter(|tool| runs_code || !tool.runs_code());
-        let list = definitions::list(tools, config.tools.always_load);
+        let list = self.definitions();
         let list = if session.is_modern() {
             era::decorate(&list, method::TOOLS_LIST, Some(payloads::implementation_text()))
         } else {
@@ -147,6 +159,7 @@ impl MetaView {
         session: &Arc<Session>,
         request: &Message,
         forwarded: Option<&Arc<ForwardedHeaders>>,
+        number: Option<u64>,
     ) -> Result<RequestOutcome, CallError> {
         let name = request.string(MessagePart::Name).ok_or_else(|| missing(request, "name"))?;
         let Some(tool) = MetaTool::named(&name, &self.services.forwarder.peek_config().tools.sets)
@@ -156,7 +169,7 @@ impl MetaView {
         };
         let reply = MetaReply::new(request, session, tool);
         let services = &self.services;
-        let call = MetaCall { services, session, reply: &reply, request, forwarded };
+        let call = MetaCall { services, session, reply: &reply, request, forwarded, number };
         let arguments = parameter_headers::arguments(request);
         let outcome = match MetaArguments::read(tool, arguments.as_deref()) {
             // Boxed, to keep the future of a call small.

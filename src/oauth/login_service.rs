@@ -35,6 +35,7 @@ use crate::{
     error_report::chain,
     reconfigure::{ConfigChange, Reconfigure},
     server_name::ServerName,
+    telemetry::message_id::message_id,
 };
 
 /// The largest number of logins whose success was not noted yet.
@@ -209,7 +210,7 @@ impl LoginService {
                 }
                 Err(error) => {
                     let (reason, hint) = (chain(error), error.hint());
-                    tracing::warn!(mcp_server = %server, reason, hint, "the login at server `{server}` failed: {reason}. {hint}");
+                    tracing::warn!(mcp_server = %server, reason, hint, message_id = message_id(error.code()), "the login at server `{server}` failed: {reason}. {hint}");
                     keeper.facts().last_error = Some(reason.into());
                 }
             }

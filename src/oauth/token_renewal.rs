@@ -17,6 +17,7 @@ use super::{
     AuthorizationFailure, LoginError, login_basis::LoginBasis, login_record::LoginRecord,
     machine_login, token_keeper::TokenKeeper,
 };
+use crate::telemetry::message_id::message_id;
 use crate::{config::defaults, error_report::chain};
 
 impl TokenKeeper {
@@ -127,7 +128,7 @@ impl TokenKeeper {
             facts.retry_at = Some(Instant::now() + defaults::TOKEN_REFUSED_PAUSE);
         }
         let (server, hint) = (&self.server, error.hint());
-        tracing::warn!(mcp_server = %server, reason = %reason, hint, "server `{server}` needs a login: {reason}. {hint}");
+        tracing::warn!(mcp_server = %server, reason = %reason, hint, message_id = message_id("LOGIN_REQUIRED"), "server `{server}` needs a login: {reason}. {hint}");
         match self.settings.load().is_client_credentials() {
             true => Err(self.unavailable(reason)),
             false => Err(self.login_required(reason)),

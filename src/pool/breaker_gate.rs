@@ -20,6 +20,7 @@ use crate::{
     pool::server_events::{ServerEventKind, ServerEvents},
     redact,
     server_name::ServerName,
+    telemetry::message_id::message_id,
 };
 
 /// One server's breaker. It belongs to the server and outlives every connection.
@@ -113,7 +114,7 @@ impl BreakerGate {
                 let cause = self.cause().clone().unwrap_or_else(|| fault.into());
                 self.events.record(ServerEventKind::BreakerOpened, &cause);
                 tracing::warn!(
-                    mcp_server = %server, fault, failures,
+                    mcp_server = %server, fault, failures, message_id = message_id("SERVER_TRIPPED"),
                     "breaker tripped: server `{server}` failed {failures} times (last: {cause}), so its requests are refused"
                 );
             }

@@ -18,6 +18,8 @@ pub struct ScriptExchange<A = Bytes> {
     events: mpsc::Receiver<ScriptEvent>,
     /// The answer, while events wait in front of it.
     answer: Option<A>,
+    /// What happens with the answer before the client gets it.
+    on_answer: Option<Box<dyn FnOnce(&A) + Send + Sync>>,
 }
 
 /// The next step of a script.
@@ -40,7 +42,12 @@ impl<A> ScriptExchange<A> {
     {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let run = Box::pin(async move { answer(task.run(sender).await).await });
-        Self { run, events, answer: None }
+        Self { run, events, answer: None, on_answer: None }
+    }
+
+    /// Shows the answer to `observer` before the client gets it.
+    pub fn on_answer(&mut self, observer: impl FnOnce(&A) + Send + Sync + 'static) {
+        self.on_answer = Some(Box::new(observer));
     }
 
     /// Returns the next step. Events precede the answer. Cancel safe.
@@ -50,6 +57,9 @@ impl<A> ScriptExchange<A> {
                 return ScriptStep::Event(Box::new(event));
             }
             if let Some(answer) = self.answer.take() {
+                if let Some(on_answer) = self.on_answer.take() {
+                    on_answer(&answer);
+                }
                 return ScriptStep::Answer(answer);
             }
             tokio::select! {

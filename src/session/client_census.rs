@@ -15,9 +15,10 @@ use tokio::time::Instant;
 
 use super::{
     Session, SessionRegistry,
-    client_record::{ClientName, ClientRecord, ClientTransport},
+    client_record::{ClientRecord, ClientTransport},
 };
 use crate::{
+    call_record::ClientName,
     capacity_holder::{Account, Holder},
     config::defaults,
     protocol::Era,
@@ -170,7 +171,7 @@ impl ClientCensus {
         let mut groups: BTreeMap<(&ClientName, &str, ClientTransport), Vec<&ClientRecord>> =
             BTreeMap::new();
         for record in &self.present {
-            let key = (record.name(), record.era().name(), record.transport());
+            let key = (&**record.name(), record.era().name(), record.transport());
             groups.entry(key).or_default().push(record);
         }
         let mut summaries: Vec<_> = groups

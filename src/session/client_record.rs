@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,22 +11,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{
-    config::defaults,
-    protocol::{Era, ObjectMembers},
-    redact,
-    server_name::ServerName,
-};
-
-/// The name and version that a client gives itself in `clientInfo`, cut to a bounded length. Both
-/// are empty if the client gives none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientName {
-    /// The name of the program.
-    pub name: String,
-    /// The version of the program.
-    pub version: String,
-}
+use crate::{call_record::ClientName, config::defaults, protocol::Era, server_name::ServerName};
 
 /// The transport between a client and metamcp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +27,7 @@ pub enum ClientTransport {
 /// One client as operators see it.
 #[derive(Debug)]
 pub struct ClientRecord {
-    name: ClientName,
+    name: Arc<ClientName>,
     era: Era,
     transport: ClientTransport,
     created: Instant,
@@ -56,23 +41,6 @@ pub struct ClientRecord {
 struct ServerUsage {
     servers: BTreeSet<ServerName>,
     last_call: Option<Instant>,
-}
-
-impl ClientName {
-    /// Reads a `clientInfo`, JSON text.
-    pub fn read(client_info: Option<&str>) -> Self {
-        let Some(members) = client_info.and_then(ObjectMembers::read) else {
-            return Self::default();
-        };
-        let text = |member: &str, bytes_max: usize| {
-            let text = members.string(member).unwrap_or_default();
-            redact::sanitize(redact::cut(&text, bytes_max)).replace(['\n', '\t'], " ")
-        };
-        Self {
-            name: text("name", defaults::CLIENT_NAME_BYTES_MAX),
-            version: text("version", defaults::CLIENT_VERSION_BYTES_MAX),
-        }
-    }
 }
 
 impl ClientTransport {
@@ -90,7 +58,7 @@ impl ClientRecord {
     /// Returns the record of a client that has sent a request now.
     pub fn new(name: ClientName, era: Era, transport: ClientTransport) -> Self {
         Self {
-            name,
+            name: Arc::new(name),
             era,
             transport,
             created: Instant::now(),
@@ -99,7 +67,7 @@ impl ClientRecord {
         }
     }
 
-    pub(super) fn name(&self) -> &ClientName {
+    pub(super) fn name(&self) -> &Arc<ClientName> {
         &self.name
     }
 
@@ -155,27 +123,5 @@ impl ClientRecord {
     fn usage(&self) -> MutexGuard<'_, ServerUsage> {
         // Held only for statements on plain data.
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_client_is_bounded_and_has_no_control_characters() {
-        let long = "x".repeat(10_000);
-        let info = serde_json::json!({ "name": format!("a\u{1b}[2J{long}"), "version": long });
-        let read = ClientName::read(Some(&info.to_string()));
-        assert!(read.name.len() <= defaults::CLIENT_NAME_BYTES_MAX, "{}", read.name.len());
-        assert!(read.version.len() <= defaults::CLIENT_VERSION_BYTES_MAX);
-        assert!(!read.name.contains('\u{1b}') && read.name.starts_with('a'), "{}", read.name);
-    }
-
-    #[test]
-    fn a_client_may_give_no_name() {
-        for info in [None, Some("7"), Some("{}"), Some(r#"{"name":7,"version":null}"#)] {
-            assert_eq!(ClientName::read(info), ClientName::default(), "{info:?}");
-        }
     }
 }

@@ -8,10 +8,11 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    ClientName, ClientRecord, ClientTransport, ServerScope, Session, SessionKind, SessionRegistry,
+    ClientRecord, ClientTransport, ServerScope, Session, SessionKind, SessionRegistry,
     SessionTicket,
 };
 use crate::{
+    call_record::ClientName,
     capacity_holder::Holder,
     config::{SessionMode, defaults},
     connection::SessionOwner,

@@ -25,6 +25,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::{
+    call_record::{CallView, Caller},
     capacity_holder::{AccountMember, Holder},
     era::ClientEra,
     pool::{ClientDemand, OneShotClient},
@@ -57,7 +58,7 @@ pub mod signing_key;
 mod subscription_demand;
 
 pub use client_census::{ClientCensus, ClientRegister, ClientSummary};
-pub use client_record::{ClientName, ClientRecord, ClientTransport};
+pub use client_record::{ClientRecord, ClientTransport};
 pub use debouncer::Debounce;
 pub use ephemeral::EphemeralSession;
 pub use event_log::EventId;
@@ -191,6 +192,20 @@ impl Session {
         if let Some(client) = &self.client {
             client.note_use(server);
         }
+    }
+
+    /// Returns the client as the records of its calls name it.
+    pub fn caller(&self) -> Caller {
+        if matches!(self.kind, SessionKind::OneShot(_)) {
+            return Caller::operator(self.holder);
+        }
+        let name = self.client.as_ref().map(|client| Arc::clone(client.name())).unwrap_or_default();
+        let view = match &self.scope {
+            ServerScope::Every => CallView::Direct,
+            ServerScope::Tools => CallView::Meta,
+            ServerScope::One(server) => CallView::Server(server.clone()),
+        };
+        Caller { name, holder: self.holder, view }
     }
 
     fn client_record(&self) -> Option<&Arc<ClientRecord>> {

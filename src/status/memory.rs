@@ -9,7 +9,11 @@ use tokio::{
 };
 
 use super::{ServerState, StatusBoard};
-use crate::{child::memory_usage, config::defaults, server_name::ServerName};
+use crate::{
+    child::resource_usage::{self, ResourceUsage},
+    config::defaults,
+    server_name::ServerName,
+};
 
 /// Memory in use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -32,16 +36,19 @@ pub(super) struct MemoryOwner {
     pub(super) unit: Option<String>,
 }
 
+/// The resources in use, where they could be measured.
 #[derive(Debug, Default)]
-struct Measured {
-    own: Option<u64>,
-    servers: HashMap<ServerName, u64>,
+pub struct MeasuredUsage {
+    /// The resources of the metamcp process itself.
+    pub own: Option<ResourceUsage>,
+    /// The resources of the processes and units of each server.
+    pub servers: HashMap<ServerName, ResourceUsage>,
 }
 
 impl StatusBoard {
-    /// Sets the memory of each of `servers`, and returns the sums. Leaves out what cannot be
-    /// measured within [`defaults::MEASURE_TIMEOUT`]. Cancel safe.
-    pub async fn measure(&self, servers: &mut [ServerState]) -> MemoryFigures {
+    /// Measures the resources of the service and its servers. Leaves out what cannot be measured
+    /// within [`defaults::MEASURE_TIMEOUT`]. Cancel safe.
+    pub async fn resource_usage(&self) -> MeasuredUsage {
         let memory_owners = self.memory_owners();
         let permit = Arc::clone(&self.memory_meter);
         let measuring = async {
@@ -56,13 +63,18 @@ impl StatusBoard {
             measuring.await.ok()
         };
         let measured = time::timeout(2 * defaults::MEASURE_TIMEOUT, measuring).await;
-        let Measured { own, servers: mut bytes } = measured.ok().flatten().unwrap_or_default();
+        measured.ok().flatten().unwrap_or_default()
+    }
+
+    /// Sets the memory of each of `servers` that can be measured, and returns the sums. Cancel safe.
+    pub async fn measure(&self, servers: &mut [ServerState]) -> MemoryFigures {
+        let MeasuredUsage { own, servers: mut used } = self.resource_usage().await;
         for server in servers.iter_mut() {
-            server.memory_bytes = bytes.remove(&server.name);
+            server.memory_bytes = used.remove(&server.name).map(|used| used.memory_bytes);
         }
         let servers = servers.iter();
         MemoryFigures {
-            own_bytes: own,
+            own_bytes: own.map(|own| own.memory_bytes),
             servers_bytes: servers.clone().filter_map(|server| server.memory_bytes).sum(),
             saved_bytes: servers
                 .map(|server| {
@@ -82,17 +94,17 @@ fn saved_bytes(sharing: &str, memory_bytes: u64, n_sessions: usize) -> u64 {
     if sharing == "shared" { memory_bytes.saturating_mul(n_others) } else { 0 }
 }
 
-fn measure(memory_owners: &[MemoryOwner], until: Instant) -> Measured {
+fn measure(memory_owners: &[MemoryOwner], until: Instant) -> MeasuredUsage {
     let roots: Vec<u32> = memory_owners.iter().flat_map(|owner| &owner.pids).copied().collect();
-    let trees = memory_usage::of_trees(&roots, until);
+    let trees = resource_usage::of_trees(&roots, until);
     let of = |owner: &MemoryOwner| {
         let trees = owner.pids.iter().filter_map(|pid| trees.get(pid).copied());
-        let unit = owner.unit.as_deref().and_then(|unit| memory_usage::of_unit(unit, until));
-        let all: Vec<u64> = trees.chain(unit).collect();
-        (!all.is_empty()).then(|| (owner.server.clone(), all.iter().sum()))
+        let unit = owner.unit.as_deref().and_then(|unit| resource_usage::of_unit(unit, until));
+        let all: Vec<ResourceUsage> = trees.chain(unit).collect();
+        (!all.is_empty()).then(|| (owner.server.clone(), all.into_iter().sum()))
     };
-    Measured {
-        own: memory_usage::own_memory(),
+    MeasuredUsage {
+        own: resource_usage::of_this_process(),
         servers: memory_owners.iter().filter_map(of).collect(),
     }
 }

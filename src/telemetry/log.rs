@@ -43,7 +43,7 @@ impl LogControl {
 /// their names in the journal: `MCP_SERVER=`, `MCP_STREAM=` and so on.
 pub fn start(level: LogLevel) -> LogControl {
     let (filter, handle) = reload::Layer::new(targets(level));
-    let ring = Arc::new(LogRing::default());
+    let ring = Arc::new(LogRing::of_service());
     let subscriber = Registry::default().with(filter).with(LogRingLayer(Arc::clone(&ring)));
     let journal = if is_journal(io::stderr()) { journal() } else { None };
     let (installed, writer) = match journal {

@@ -13,6 +13,9 @@ use crate::redact;
 /// The field that names the server of an event.
 const SERVER_FIELD: &str = "mcp_server";
 
+/// The field by which `journalctl -x` finds the explanation of an event.
+const MESSAGE_ID: &str = "message_id";
+
 /// The field that holds the text of an event. Source: `tracing`.
 const MESSAGE: &str = "message";
 
@@ -61,6 +64,8 @@ impl Visit for LogFields {
         match field.name() {
             MESSAGE => value.clone_into(&mut self.text),
             SERVER_FIELD => self.server = Some(value.to_owned()),
+            // Only the journal has a use for it.
+            MESSAGE_ID => {}
             name => self.others.push((name, value.to_owned())),
         }
     }

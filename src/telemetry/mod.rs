@@ -4,3 +4,6 @@ pub mod liveness;
 pub mod log;
 mod log_fields;
 pub mod log_ring;
+pub mod message_id;
+pub mod ring;
+pub mod trace_context;

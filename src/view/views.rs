@@ -15,10 +15,12 @@ use super::{
 };
 use crate::{
     call::CallError,
+    call_record::{CallRecorder, ObservedCall, ViewSizes},
     catalog::Catalog,
-    config::{Config, RootView},
+    config::{Config, RootView, defaults},
     connection::ForwardedHeaders,
     era::{self, client_subscription::SubscriptionFilter},
+    error_report::chain,
     forward::{Forwarder, RequestOutcome, is_shared},
     meta::MetaView,
     protocol::{
@@ -132,6 +134,11 @@ impl Views {
         self.forwarder.sessions()
     }
 
+    /// Returns the recorder of calls.
+    pub fn calls(&self) -> &CallRecorder {
+        self.forwarder.calls()
+    }
+
     /// Returns the effective configuration.
     pub fn config(&self) -> Arc<Config> {
         self.forwarder.config()
@@ -160,6 +167,14 @@ impl Views {
         })
     }
 
+    /// Returns the sizes of the tool lists, as far as they are known.
+    pub fn list_sizes(&self) -> ViewSizes {
+        let (n_tools, n_bytes) = self.direct.catalog.tool_sizes();
+        let (n_tools, direct_list) = (n_tools as u64, n_bytes as u64);
+        let search_reply = direct_list / n_tools.max(1) * defaults::COST_SEARCH_TOOLS;
+        ViewSizes { direct_list, meta_list: self.meta.list_bytes() as u64, search_reply }
+    }
+
     /// Returns the headers of a client's request that some server gets; `None` without any.
     pub fn forwarded(&self, headers: &HeaderMap) -> Option<Arc<ForwardedHeaders>> {
         self.forwarder.forwarded(headers)
@@ -175,15 +190,39 @@ impl Views {
         request: &Message,
         forwarded: Option<Arc<ForwardedHeaders>>,
     ) -> RequestOutcome {
-        match self.try_handle(view, session, request, forwarded.as_ref()).await {
+        let call = self.forwarder.calls().observe(session.caller(), request, None);
+        let number = call.as_ref().map(ObservedCall::number);
+        match self.try_handle(view, session, request, forwarded.as_ref(), number).await {
             Ok(RequestOutcome::Exchange(mut exchange)) => {
                 if let Some(forwarded) = forwarded {
                     exchange.forward_headers(forwarded);
                 }
+                if let Some(call) = call {
+                    exchange.observe(call);
+                }
                 RequestOutcome::Exchange(exchange)
             }
-            Ok(answer) => answer,
+            Ok(RequestOutcome::Answer(answer)) => {
+                if request.method() == Some(method::TOOLS_LIST) {
+                    let caller = session.caller();
+                    let costs = self.forwarder.calls().costs();
+                    costs.listed(&caller.name, &caller.view, answer.len());
+                }
+                if let Some(call) = call {
+                    call.answered_by_metamcp(&answer);
+                }
+                RequestOutcome::Answer(answer)
+            }
+            Ok(RequestOutcome::Script(mut script)) => {
+                if let Some(call) = call {
+                    script.on_answer(|answer| call.answered_by_metamcp(answer));
+                }
+                RequestOutcome::Script(script)
+            }
             Err(error) => {
+                if let Some(mut call) = call {
+                    call.failed(error.code(), error.fault(), &chain(&error));
+                }
                 let error = error.to_rpc().for_era(session.era());
                 RequestOutcome::Answer(error.render(request.part(MessagePart::Id)))
             }
@@ -196,6 +235,7 @@ impl Views {
         session: &Arc<Session>,
         request: &Message,
         forwarded: Option<&Arc<ForwardedHeaders>>,
+        call: Option<u64>,
     ) -> Result<RequestOutcome, CallError> {
         let method = request.method().unwrap_or_default();
         if session.is_modern() {
@@ -212,7 +252,7 @@ impl Views {
         let outcome = match (view, method) {
             (_, method::PING) => RequestOutcome::answer(request, &json!({})),
             (View::Direct, _) => self.direct.handle(session, request).await?,
-            (View::Meta, _) => self.meta.handle(session, request, forwarded).await?,
+            (View::Meta, _) => self.meta.handle(session, request, forwarded, call).await?,
             (View::Passthrough { server, is_root }, _) => {
                 self.passthrough.handle(session, server, *is_root, request).await?
             }

@@ -25,6 +25,9 @@ pub const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// The refresh interval of `metamcp status --watch`, slow enough to read.
 pub const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
+/// The refresh interval of `metamcp top`.
+pub const TOP_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The end of a log file that `metamcp logs` reads, in bytes: more than a person reads.
 pub const LOG_TAIL_BYTES: u64 = 4 << 20;
 

@@ -145,3 +145,15 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// their own prefix, which for Claude Code is `mcp__metamcp__`.
 /// Source: the Claude API's `^[a-zA-Z0-9_-]{1,64}$`.
 pub const EXPOSED_NAME_MAX: usize = 64 - "mcp__metamcp__".len();
+
+/// The interval at which an open page of the service gets its changes.
+pub const PAGE_INTERVAL: Duration = Duration::from_secs(3);
+
+/// The number of calls that the page shows.
+pub const PAGE_CALLS: usize = 30;
+
+/// The number of tools that a search of the page shows.
+pub const PAGE_TOOLS: usize = 10;
+
+/// The longest header of a trace that is passed on, in bytes. Source: W3C, "Baggage", limits.
+pub const TRACE_HEADER_BYTES_MAX: usize = 8192;

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{MessageSource, PipeService};
 use crate::{
+    call_record::ClientName,
     compute_pool::read_in_place,
     config::defaults,
     era::client_subscription::SubscriptionFilter,
@@ -27,7 +28,7 @@ use crate::{
         rpc_error::INTERNAL_ERROR,
         version,
     },
-    session::{ClientName, ClientRecord, Session},
+    session::{ClientRecord, Session},
 };
 
 impl PipeService {

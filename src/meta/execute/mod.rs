@@ -39,10 +39,10 @@ pub(super) async fn execute(
         return read_on(call, cursor);
     }
     arguments.script.check(&config.execute)?;
-    let MetaCall { session, request, forwarded, .. } = call;
+    let MetaCall { session, request, .. } = call;
     let context = ScriptContext {
         launcher,
-        runner: Arc::new(ScriptOperations::new(services, session, request, forwarded)),
+        runner: Arc::new(ScriptOperations::of_client(call)),
         records: Arc::clone(&services.scripts.records),
         places: Arc::clone(&services.scripts.places),
         can_suspend: session.is_modern(),

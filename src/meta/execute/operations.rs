@@ -34,6 +34,8 @@ pub(super) struct ScriptOperations {
     /// The request that each call is made from.
     request: Message,
     forwarded: Option<Arc<ForwardedHeaders>>,
+    /// The number of the client's call in the records.
+    number: Option<u64>,
 }
 
 /// The member of a recorded question that says for what this process holds the call.
@@ -45,19 +47,27 @@ const HELD_FOR_SERVER: &str = "server";
 type Failure = Box<OperationFailure>;
 
 impl ScriptOperations {
-    /// Returns the operations of the script that `request` of a client runs. The servers get the
-    /// headers of the client that are `forwarded`.
-    pub(super) fn new(
+    /// Returns the operations of the script that `call` runs.
+    pub(super) fn of_client(call: MetaCall<'_>) -> Self {
+        Self {
+            forwarded: call.forwarded.cloned(),
+            number: call.number,
+            ..Self::of_operator(call.services, call.session, call.request)
+        }
+    }
+
+    /// Returns the operations of the script that `request` of an operator runs.
+    pub(super) fn of_operator(
         services: &Arc<MetaServices>,
         session: &Arc<Session>,
         request: &Message,
-        forwarded: Option<&Arc<ForwardedHeaders>>,
     ) -> Self {
         Self {
             services: Arc::clone(services),
             session: Arc::clone(session),
             request: inner_request(request),
-            forwarded: forwarded.cloned(),
+            forwarded: None,
+            number: None,
         }
     }
 
@@ -106,6 +116,7 @@ impl ScriptOperations {
             reply: &reply,
             request: &self.request,
             forwarded: self.forwarded.as_ref(),
+            number: self.number,
         };
         let outcome = match MetaArguments::read(tool, Some(args)) {
             // Boxed, because a chain of meta-tools would make the future infinite.
@@ -116,6 +127,7 @@ impl ScriptOperations {
             RequestOutcome::Answer(answer) => Message::parse(answer).ok(),
             RequestOutcome::Exchange(mut exchange) => {
                 self.forward_headers(&mut exchange);
+                self.observe(&mut exchange, Some(tool));
                 let answer = exchange.finish().await;
                 Some(answer.map_err(|error| failure(&ErrorObject::from(&error)))?)
             }
@@ -164,6 +176,7 @@ impl ScriptOperations {
         match forwarded.map_err(|error| failure(&ErrorObject::from(&error).about(&id)))? {
             RequestOutcome::Exchange(mut exchange) => {
                 self.forward_headers(&mut exchange);
+                self.observe(&mut exchange, None);
                 self.drive(exchange, &item, events).await
             }
             RequestOutcome::Answer(answer) => match Message::parse(answer) {
@@ -171,6 +184,19 @@ impl ScriptOperations {
                 Err(_) => Err(failure(&ErrorObject::no_result(server))),
             },
             RequestOutcome::Script(_) => Err(failure(&ErrorObject::no_result(server))),
+        }
+    }
+
+    /// Records an exchange as caused by the script: a request to a server, or a chain of them that
+    /// `tool` of metamcp makes.
+    fn observe(&self, exchange: &mut Exchange, tool: Option<MetaTool>) {
+        let calls = self.services.forwarder.calls();
+        let call = calls.observe(self.session.caller(), &self.request, self.number);
+        if let Some(mut call) = call {
+            if let Some(tool) = tool {
+                call.names(tool.name());
+            }
+            exchange.observe(call);
         }
     }
 

@@ -111,7 +111,7 @@ impl OperatorScripts {
         let request = Message::request(method::TOOLS_CALL, Some(&params));
         Ok(ScriptContext {
             launcher,
-            runner: Arc::new(ScriptOperations::new(services, &session, &request, None)),
+            runner: Arc::new(ScriptOperations::of_operator(services, &session, &request)),
             records: Arc::clone(&services.scripts.records),
             places: Arc::clone(&services.scripts.places),
             can_suspend: false,

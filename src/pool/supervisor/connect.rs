@@ -17,6 +17,7 @@ use crate::{
         status::ServerFailure,
     },
     single_flight::FlightWaiter,
+    telemetry::message_id::message_id,
 };
 
 /// The outcome of a connection attempt, for all waiters.
@@ -205,7 +206,7 @@ impl Supervisor {
                     tracing::debug!(mcp_server = %name, "server `{name}` still needs a login");
                 } else {
                     tracing::warn!(
-                        mcp_server = %name, error = text, %hint,
+                        mcp_server = %name, error = text, %hint, message_id = message_id(error.code()),
                         "connection to server `{name}` failed: {cause}. {hint}"
                     );
                 }

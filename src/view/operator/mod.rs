@@ -22,6 +22,7 @@ pub use script_run::{ProgressLines, finish_script, progress_of, script_progress}
 use super::task_requests::{finished_answer, offered};
 use crate::{
     call::{self, CallError, Exchange},
+    call_record::Caller,
     capacity_holder::Holder,
     catalog::Catalog,
     compute_pool::StopFlag,
@@ -270,7 +271,12 @@ impl OperatorView {
         let session = Session::anonymous(ServerScope::Every, holder);
         let one_shot =
             slot.is_per_session().then(|| self.forwarder.sessions().one_shot_client("{}"));
-        client_exchange(&session, one_shot, slot, request, limits)
+        let call = self.forwarder.calls().observe(Caller::operator(holder), &request, None);
+        let mut exchange = client_exchange(&session, one_shot, slot, request, limits);
+        if let Some(call) = call {
+            exchange.observe(call);
+        }
+        exchange
     }
 
     fn slot(&self, server: &str) -> Result<Arc<ServerSlot>, Box<RpcError>> {

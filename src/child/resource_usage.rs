@@ -1,10 +1,10 @@
-//! The memory use of processes, as the kernel counts it.
+//! The memory and the processor time of processes, as the kernel counts them.
 //!
-//! For a process, it is the proportional set size: memory that it shares with others, such as the
+//! The memory of a process is the proportional set size: memory that it shares with others, such as the
 //! code of a runtime, is divided among them, so that sums are correct. For a systemd unit, it is
 //! the use of its cgroup. Everything here blocks, and stops at a given time.
 
-use std::{collections::HashMap, fs, path::Path};
+use std::{collections::HashMap, fs, iter::Sum, path::Path, time::Duration};
 
 use tokio::time::Instant;
 
@@ -15,14 +15,32 @@ const SYSTEM_UNITS: &str = "/sys/fs/cgroup/system.slice";
 /// instances of a template have their own slice.
 const LEVELS_MAX: usize = 2;
 
-/// Returns the memory of this process alone, in bytes.
-pub fn own_memory() -> Option<u64> {
-    proportional("self")
+/// The resources that processes use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResourceUsage {
+    /// The memory, in bytes.
+    pub memory_bytes: u64,
+    /// The processor time since the start of each process that still runs.
+    pub cpu: Duration,
 }
 
-/// Returns the memory of each of `roots` with all its descendants, in bytes. Processes that are not
+impl Sum for ResourceUsage {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            memory_bytes: sum.memory_bytes + one.memory_bytes,
+            cpu: sum.cpu + one.cpu,
+        })
+    }
+}
+
+/// Returns the resources of this process alone.
+pub fn of_this_process() -> Option<ResourceUsage> {
+    of_process("self")
+}
+
+/// Returns the resources of each of `roots` with all its descendants. Processes that are not
 /// readable, or not measured in time, are missing.
-pub fn of_trees(roots: &[u32], until: Instant) -> HashMap<u32, u64> {
+pub fn of_trees(roots: &[u32], until: Instant) -> HashMap<u32, ResourceUsage> {
     let mut parents: HashMap<u32, Vec<u32>> = HashMap::new();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     for pid in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
@@ -51,48 +69,57 @@ pub fn of_trees(roots: &[u32], until: Instant) -> HashMap<u32, u64> {
     };
     let mut measured = HashMap::new();
     for root in roots {
-        let mut bytes = None;
+        let mut found = Vec::new();
         for pid in tree(*root) {
             if Instant::now() >= until {
                 return measured;
             }
-            if let Some(more) = proportional(&pid.to_string()) {
-                bytes = Some(bytes.unwrap_or(0) + more);
-            }
+            found.extend(of_process(&pid.to_string()));
         }
-        if let Some(bytes) = bytes {
-            measured.insert(*root, bytes);
+        if !found.is_empty() {
+            measured.insert(*root, found.into_iter().sum());
         }
     }
     measured
 }
 
-/// Returns the memory of all instances of the unit template `name`, in bytes, if readable.
-pub fn of_unit(name: &str, until: Instant) -> Option<u64> {
+/// Returns the resources of all instances of the unit template `name`, if readable.
+pub fn of_unit(name: &str, until: Instant) -> Option<ResourceUsage> {
     instances(Path::new(SYSTEM_UNITS), &format!("{name}@"), LEVELS_MAX, until)
 }
 
-fn instances(directory: &Path, prefix: &str, n_levels: usize, until: Instant) -> Option<u64> {
-    let mut bytes = None;
+fn instances(
+    directory: &Path,
+    prefix: &str,
+    n_levels: usize,
+    until: Instant,
+) -> Option<ResourceUsage> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(directory).ok()?.flatten() {
         if Instant::now() >= until {
             return None;
         }
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let more = if name.starts_with(prefix) && name.ends_with(".service") {
-            let current = fs::read_to_string(entry.path().join("memory.current"));
-            current.ok().and_then(|text| text.trim().parse::<u64>().ok())
+        if name.starts_with(prefix) && name.ends_with(".service") {
+            found.extend(of_cgroup(&entry.path()));
         } else if n_levels > 1 && name.ends_with(".slice") {
-            instances(&entry.path(), prefix, n_levels - 1, until)
-        } else {
-            None
-        };
-        if let Some(more) = more {
-            bytes = Some(bytes.unwrap_or(0) + more);
+            found.extend(instances(&entry.path(), prefix, n_levels - 1, until));
         }
     }
-    bytes
+    (!found.is_empty()).then(|| found.into_iter().sum())
+}
+
+/// Reads the resources of a control group. Source: the kernel, "Control Group v2".
+fn of_cgroup(directory: &Path) -> Option<ResourceUsage> {
+    let memory = fs::read_to_string(directory.join("memory.current")).ok()?;
+    let cpu = fs::read_to_string(directory.join("cpu.stat")).unwrap_or_default();
+    let micros = cpu.lines().find_map(|line| line.strip_prefix("usage_usec "));
+    let micros = micros.and_then(|micros| micros.trim().parse().ok()).unwrap_or_default();
+    Some(ResourceUsage {
+        memory_bytes: memory.trim().parse().ok()?,
+        cpu: Duration::from_micros(micros),
+    })
 }
 
 /// Reads the parent and the group of a process. Source: `proc_pid_stat(5)`.
@@ -102,9 +129,20 @@ fn parent_and_group(stat: &str) -> Option<(u32, u32)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-fn proportional(process: &str) -> Option<u64> {
+fn of_process(process: &str) -> Option<ResourceUsage> {
     let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
-    pss(&rollup)
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let cpu = cpu_time(&stat, rustix::param::clock_ticks_per_second()).unwrap_or_default();
+    Some(ResourceUsage { memory_bytes: pss(&rollup)?, cpu })
+}
+
+/// Reads the processor time of a process, and of its children that have ended, at so many ticks in
+/// a second. Source: `proc_pid_stat(5)`.
+fn cpu_time(stat: &str, ticks_per_second: u64) -> Option<Duration> {
+    // Fields 14 to 17; the first one here is the third.
+    let fields = stat.rsplit_once(") ")?.1.split(' ').skip(11).take(4);
+    let ticks: u64 = fields.map(|ticks| ticks.parse::<u64>().unwrap_or_default()).sum();
+    Some(Duration::from_millis(ticks * 1000 / ticks_per_second.max(1)))
 }
 
 /// Reads the proportional set size, in bytes. Source: `proc_pid_smaps(5)`.
@@ -116,8 +154,6 @@ fn pss(rollup: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -127,14 +163,17 @@ mod tests {
         assert_eq!(pss(""), None);
         assert_eq!(parent_and_group("7 (a) b) S 5 6 7 0"), Some((5, 6)));
         assert_eq!(parent_and_group("7 (a"), None);
+        let stat = "7 (a) b) S 5 6 7 0 -1 4 10 0 0 0 150 30 15 5 20 0 1";
+        assert_eq!(cpu_time(stat, 100), Some(Duration::from_secs(2)));
+        assert_eq!(cpu_time("7 (a", 100), None);
     }
 
     #[test]
     fn the_process_tree_contains_its_root() {
         let until = Instant::now() + Duration::from_secs(60);
         let us = std::process::id();
-        let (alone, tree) = (own_memory().expect("readable"), of_trees(&[us], until));
-        assert!(alone > 1 << 20 && tree.contains_key(&us), "{alone} {tree:?}");
+        let (alone, tree) = (of_this_process().expect("readable"), of_trees(&[us], until));
+        assert!(alone.memory_bytes > 1 << 20 && tree.contains_key(&us), "{alone:?} {tree:?}");
         assert!(of_trees(&[us], Instant::now()).is_empty(), "there is no time left");
         assert!(of_trees(&[u32::MAX], until).is_empty(), "there is no such process");
     }
@@ -152,9 +191,11 @@ mod tests {
             let path = directory.path().join(path);
             fs::create_dir_all(&path).expect("made");
             fs::write(path.join("memory.current"), bytes).expect("written");
+            fs::write(path.join("cpu.stat"), "usage_usec 1000\nuser_usec 1\n").expect("written");
         }
         let until = Instant::now() + Duration::from_secs(60);
-        assert_eq!(instances(directory.path(), "git@", LEVELS_MAX, until), Some(123));
+        let expected = ResourceUsage { memory_bytes: 123, cpu: Duration::from_millis(3) };
+        assert_eq!(instances(directory.path(), "git@", LEVELS_MAX, until), Some(expected));
         assert_eq!(instances(directory.path(), "hub@", LEVELS_MAX, until), None);
     }
 }

@@ -1,0 +1,90 @@
+//! The records of one exchange: of its request to a server, and of the client's call around it.
+//!
+//! Most calls of clients are one request to one server, and have one record. A chain of calls has a
+//! record, and each of its requests has one, too.
+
+use std::borrow::Cow;
+
+use super::CallError;
+use crate::{
+    call_record::ObservedCall, error_report::chain, pool::ServerSlot, protocol::Message,
+    telemetry::trace_context::TRACEPARENT,
+};
+
+/// The records of one exchange, as far as it is observed.
+#[derive(Debug, Default)]
+pub(super) struct ObservedAttempts {
+    /// The request to a server.
+    request: Option<ObservedCall>,
+    /// The client's call, if it may lead to several requests.
+    chain: Option<ObservedCall>,
+}
+
+impl ObservedAttempts {
+    /// Observes `call` of a client, whose first or only request goes to the server of `slot`.
+    pub(super) fn of(
+        call: ObservedCall,
+        is_chain: bool,
+        slot: &ServerSlot,
+        request: &Message,
+    ) -> Self {
+        let mut observed = match is_chain {
+            true => Self { request: None, chain: Some(call) },
+            false => Self { request: Some(call), chain: None },
+        };
+        match &mut observed.request {
+            Some(call) => call.routed(slot.name(), request, slot.declared().record_texts),
+            None => observed.begin(slot, request),
+        }
+        observed
+    }
+
+    /// Returns whether a call is observed.
+    pub(super) fn is_begun(&self) -> bool {
+        self.request.is_some() || self.chain.is_some()
+    }
+
+    /// Begins the next request of a chain.
+    pub(super) fn begin(&mut self, slot: &ServerSlot, request: &Message) {
+        self.request = self.chain.as_ref().and_then(|chain| chain.child(request));
+        if let Some(call) = &mut self.request {
+            call.routed(slot.name(), request, slot.declared().record_texts);
+        }
+    }
+
+    /// Records that the request was sent on the connection of this generation.
+    pub(super) fn sent(&mut self, generation: u64) {
+        if let Some(call) = &mut self.request {
+            call.sent(generation);
+        }
+    }
+
+    /// Returns the request with what the server learns about the trace, if spans are exported.
+    pub(super) fn traced<'a>(&self, request: Cow<'a, Message>) -> Cow<'a, Message> {
+        let Some(trace) = self.request.as_ref().and_then(ObservedCall::traceparent) else {
+            return request;
+        };
+        Cow::Owned(request.with_params(|params| {
+            let value = format!("\"{trace}\"");
+            params.set_in_object("_meta", TRACEPARENT, &value);
+        }))
+    }
+
+    /// Records the outcome of the request.
+    pub(super) fn request_ended(&mut self, outcome: Result<&Message, &CallError>) {
+        end(self.request.take(), outcome);
+    }
+
+    /// Records the outcome for the client.
+    pub(super) fn chain_ended(&mut self, outcome: Result<&Message, &CallError>) {
+        end(self.chain.take(), outcome);
+    }
+}
+
+fn end(call: Option<ObservedCall>, outcome: Result<&Message, &CallError>) {
+    let Some(mut call) = call else { return };
+    match outcome {
+        Ok(answer) => call.answered(answer),
+        Err(error) => call.failed(error.code(), error.fault(), &chain(error)),
+    }
+}

@@ -1,0 +1,282 @@
+//! The durations and sizes of calls, by server and tool, for Prometheus.
+//!
+//! Names follow the MCP conventions of OpenTelemetry, as Prometheus spells them. For its clients,
+//! metamcp is a server; for its servers, it is a client.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, LabelSetEncoder},
+    metrics::{MetricType, counter::ConstCounter, histogram::Histogram},
+    registry::Unit,
+};
+
+use super::{CallOutcome, CallRecord};
+use crate::{config::defaults, server_name::ServerName};
+
+/// The bounds of the histograms, in seconds. Source: OpenTelemetry, semantic conventions for MCP,
+/// "Metrics".
+const BOUNDS: [f64; 14] =
+    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+/// The name of tools and servers beyond [`defaults::METRIC_SERIES_MAX`].
+const OTHER: &str = "other";
+
+/// The type of a failure that a tool reports. Source: OpenTelemetry, semantic conventions for MCP.
+const TOOL_ERROR: &str = "tool_error";
+
+/// The durations and sizes of calls, by server and tool.
+#[derive(Debug, Default)]
+pub struct CallMetrics {
+    operations: RwLock<HashMap<OperationLabels, Arc<OperationMetrics>>>,
+    /// The number of operations with names that no server has answered to.
+    n_unproven: AtomicUsize,
+}
+
+/// The labels of calls that are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct OperationLabels {
+    method: &'static str,
+    server: Option<ServerName>,
+    tool: Option<Arc<str>>,
+    /// The type of the failure; empty for a success.
+    error: ErrorType,
+}
+
+/// The type of a failure, as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum ErrorType {
+    None,
+    /// A failure of the tool, an error of metamcp, or a cancellation.
+    Named(&'static str),
+    /// A JSON-RPC error of the server.
+    Code(i64),
+}
+
+#[derive(Debug)]
+struct OperationMetrics {
+    /// The durations that clients saw.
+    by_client: Histogram,
+    /// The durations from the last attempt to the answer of the server.
+    by_server: OnceLock<Histogram>,
+    request_bytes: AtomicU64,
+    answer_bytes: AtomicU64,
+    n_retries: AtomicU64,
+}
+
+impl CallMetrics {
+    /// Counts a call.
+    pub(super) fn count(&self, call: &CallRecord) {
+        let metrics = self.of(OperationLabels {
+            method: call.method,
+            server: call.server.clone(),
+            tool: call.item.clone(),
+            error: ErrorType::of(&call.outcome),
+        });
+        metrics.by_client.observe(call.duration.as_secs_f64());
+        if let Some(at_server) = call.at_server {
+            metrics
+                .by_server
+                .get_or_init(|| Histogram::new(BOUNDS))
+                .observe(at_server.as_secs_f64());
+        }
+        metrics.request_bytes.fetch_add(call.request_bytes, Ordering::Relaxed);
+        metrics.answer_bytes.fetch_add(call.answer_bytes, Ordering::Relaxed);
+        metrics.n_retries.fetch_add(u64::from(call.n_retries), Ordering::Relaxed);
+    }
+
+    fn of(&self, mut labels: OperationLabels) -> Arc<OperationMetrics> {
+        let known = self.operations.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(&labels) {
+            return Arc::clone(found);
+        }
+        // A client may invent names, which must not take the place of real ones.
+        let is_proven = labels.error.is_of_tool()
+            || known.contains_key(&OperationLabels { error: ErrorType::None, ..labels.clone() });
+        let n_unproven = self.n_unproven.load(Ordering::Relaxed);
+        let is_full = known.len() >= defaults::METRIC_SERIES_MAX;
+        drop(known);
+        if is_full || !is_proven && n_unproven >= defaults::METRIC_UNPROVEN_MAX {
+            (labels.server, labels.tool) = (None, Some(OTHER.into()));
+        } else if !is_proven {
+            self.n_unproven.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut known = self.operations.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(labels).or_default())
+    }
+
+    /// Returns all operations in the order of their labels.
+    fn operations(&self) -> Vec<(OperationLabels, Arc<OperationMetrics>)> {
+        let known = self.operations.read().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<_> =
+            known.iter().map(|(labels, metrics)| (labels.clone(), Arc::clone(metrics))).collect();
+        all.sort_by(|(first, _), (second, _)| first.cmp(second));
+        all
+    }
+}
+
+impl Default for OperationMetrics {
+    fn default() -> Self {
+        Self {
+            by_client: Histogram::new(BOUNDS),
+            by_server: OnceLock::new(),
+            request_bytes: AtomicU64::new(0),
+            answer_bytes: AtomicU64::new(0),
+            n_retries: AtomicU64::new(0),
+        }
+    }
+}
+
+impl ErrorType {
+    /// Returns whether a tool of this name exists, since it gave a result.
+    fn is_of_tool(self) -> bool {
+        matches!(self, Self::None | Self::Named(TOOL_ERROR))
+    }
+
+    fn of(outcome: &CallOutcome) -> Self {
+        match outcome {
+            CallOutcome::Ok => Self::None,
+            CallOutcome::ToolError => Self::Named(TOOL_ERROR),
+            CallOutcome::ServerError(code) => Self::Code(*code),
+            CallOutcome::Failed { code, .. } => Self::Named(code),
+            CallOutcome::Cancelled => Self::Named("cancelled"),
+        }
+    }
+}
+
+impl EncodeLabelSet for OperationLabels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        let server = self.server.as_ref().map_or("", |server| server.as_str());
+        let tool = self.tool.as_deref().unwrap_or_default();
+        let error = match self.error {
+            ErrorType::None => String::new(),
+            ErrorType::Named(name) => name.to_owned(),
+            ErrorType::Code(code) => code.to_string(),
+        };
+        [
+            ("mcp_method_name", self.method),
+            ("mcp_server", server),
+            ("gen_ai_tool_name", tool),
+            ("error_type", &error),
+        ]
+        .encode(encoder)
+    }
+}
+
+impl Collector for CallMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let operations = self.operations();
+        let mut histogram =
+            |name: &str, help: &str, of: fn(&OperationMetrics) -> Option<&Histogram>| {
+                let seconds = Unit::Seconds;
+                let mut family =
+                    encoder.encode_descriptor(name, help, Some(&seconds), MetricType::Histogram)?;
+                for (labels, metrics) in &operations {
+                    if let Some(found) = of(metrics) {
+                        found.encode(family.encode_family(labels)?)?;
+                    }
+                }
+                fmt::Result::Ok(())
+            };
+        histogram(
+            "mcp_server_operation_duration",
+            "The time from a request of a client to its answer",
+            |metrics| Some(&metrics.by_client),
+        )?;
+        histogram(
+            "mcp_client_operation_duration",
+            "The time from the last request to a server to its answer",
+            |metrics| metrics.by_server.get(),
+        )?;
+        let mut counter =
+            |name: &str, help: &str, unit, of: fn(&OperationMetrics) -> &AtomicU64| {
+                let mut family =
+                    encoder.encode_descriptor(name, help, unit, MetricType::Counter)?;
+                for (labels, metrics) in &operations {
+                    let count = ConstCounter::new(of(metrics).load(Ordering::Relaxed));
+                    count.encode(family.encode_family(labels)?)?;
+                }
+                fmt::Result::Ok(())
+            };
+        let bytes = Unit::Bytes;
+        counter(
+            "metamcp_request",
+            "The bytes of the requests of clients",
+            Some(&bytes),
+            |metrics| &metrics.request_bytes,
+        )?;
+        counter(
+            "metamcp_answer",
+            "The bytes of the answers to clients",
+            Some(&bytes),
+            |metrics| &metrics.answer_bytes,
+        )?;
+        counter("metamcp_retries", "The requests that were sent again", None, |metrics| {
+            &metrics.n_retries
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::{encoding::prometheus_text, registry::Registry};
+
+    use super::*;
+    use crate::{call_record::record::tests::record, fault_class::Fault};
+
+    fn exposed(metrics: &Arc<CallMetrics>) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Arc::clone(metrics)));
+        let mut text = String::new();
+        prometheus_text::encode(&mut text, &registry).expect("memory takes all");
+        text
+    }
+
+    fn failed(tool: &str) -> CallRecord {
+        let (code, fault) = ("SERVER_TIMEOUT", Fault::Offline);
+        let outcome = CallOutcome::Failed { code, fault, cause: "no answer".into() };
+        CallRecord { outcome, ..record("git", tool) }
+    }
+
+    #[test]
+    fn calls_are_counted_by_tool_and_failure() {
+        let metrics = Arc::<CallMetrics>::default();
+        metrics.count(&record("git", "log"));
+        metrics.count(&CallRecord { at_server: None, ..record("git", "log") });
+        metrics.count(&failed("log"));
+        let text = exposed(&metrics);
+        let log = r#"mcp_method_name="tools/call",mcp_server="git",gen_ai_tool_name="log""#;
+        for line in [
+            format!(r#"mcp_server_operation_duration_seconds_count{{{log},error_type=""}} 2"#),
+            format!(r#"mcp_client_operation_duration_seconds_count{{{log},error_type=""}} 1"#),
+            format!(
+                r#"mcp_server_operation_duration_seconds_count{{{log},error_type="SERVER_TIMEOUT"}} 1"#
+            ),
+            format!(r#"metamcp_answer_bytes_total{{{log},error_type=""}} 4000"#),
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_clients_invent_take_no_place_of_real_tools() {
+        let metrics = Arc::<CallMetrics>::default();
+        for number in 0..2 * defaults::METRIC_SERIES_MAX {
+            metrics.count(&failed(&number.to_string()));
+        }
+        assert_eq!(metrics.operations().len(), defaults::METRIC_UNPROVEN_MAX + 1);
+        for number in 0..2 * defaults::METRIC_SERIES_MAX {
+            metrics.count(&record("git", &format!("tool{number}")));
+        }
+        assert_eq!(metrics.operations().len(), defaults::METRIC_SERIES_MAX + 1);
+        assert!(exposed(&metrics).contains(r#"gen_ai_tool_name="other",error_type="""#));
+    }
+}

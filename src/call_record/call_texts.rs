@@ -1,0 +1,98 @@
+//! The arguments and the result of a call in its record, where the operator asks for them.
+
+use std::sync::LazyLock;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+use crate::{
+    config::{RecordedText, defaults},
+    protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
+    redact,
+};
+
+/// The bytes of a hash that a record has.
+const HASH_BYTES: usize = 8;
+
+/// The arguments and the result of a call, or their hashes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallTexts {
+    /// What the texts are: hashes, or the texts themselves.
+    pub form: RecordedText,
+    /// The arguments.
+    pub arguments: Option<Box<str>>,
+    /// The result.
+    pub result: Option<Box<str>>,
+}
+
+impl CallTexts {
+    /// Returns the texts of a request, if its server's records have some.
+    pub(super) fn of_request(form: RecordedText, request: &Message) -> Option<Box<Self>> {
+        if form == RecordedText::None {
+            return None;
+        }
+        let arguments = request.params().and_then(|params| ObjectMembers::one(params, "arguments"));
+        let arguments = arguments.map(|text| recorded(form, text));
+        Some(Box::new(Self { form, arguments, result: None }))
+    }
+
+    /// Adds the result of the answer.
+    pub(super) fn add_answer(&mut self, answer: &Message) {
+        let result = answer.part(MessagePart::Result).or(answer.part(MessagePart::Error));
+        self.result = result.map(|text| recorded(self.form, text));
+    }
+
+    /// Returns the size in memory beside the structure itself.
+    pub(super) fn n_bytes(&self) -> usize {
+        [&self.arguments, &self.result].into_iter().flatten().map(|text| text.len()).sum()
+    }
+}
+
+fn recorded(form: RecordedText, text: &str) -> Box<str> {
+    match form {
+        RecordedText::None => Box::default(),
+        RecordedText::Text => redact::cut(text, defaults::CALL_TEXT_BYTES_MAX).into(),
+        RecordedText::Hash => hash(text),
+    }
+}
+
+/// Returns a salted hash. The salt ends with the process, so that nobody can try texts later.
+fn hash(text: &str) -> Box<str> {
+    static SALTED: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
+        let mut salt = [0; 32];
+        getrandom::fill(&mut salt).expect("the kernel has random numbers");
+        Hmac::new_from_slice(&salt).expect("any length is a key")
+    });
+    let tag = SALTED.clone().chain_update(text).finalize().into_bytes();
+    tag.iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(arguments: &str) -> Message {
+        let params = format!(r#"{{"name":"x","arguments":{arguments}}}"#);
+        Message::request("tools/call", Some(&params))
+    }
+
+    #[test]
+    fn a_record_has_texts_only_where_they_are_asked_for() {
+        let texts = |form| CallTexts::of_request(form, &request(r#"{"a":1}"#));
+        assert_eq!(texts(RecordedText::None), None);
+        let text = texts(RecordedText::Text).expect("asked for");
+        assert_eq!(text.arguments.as_deref(), Some(r#"{"a":1}"#));
+        let hashed = texts(RecordedText::Hash).expect("asked for").arguments.expect("a hash");
+        assert_eq!(hashed.len(), 2 * HASH_BYTES);
+        let other = CallTexts::of_request(RecordedText::Hash, &request(r#"{"a":2}"#));
+        assert_ne!(other.and_then(|other| other.arguments), Some(hashed.clone()));
+        assert_eq!(texts(RecordedText::Hash).and_then(|same| same.arguments), Some(hashed));
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        let long = format!("{:?}", "x".repeat(2 * defaults::CALL_TEXT_BYTES_MAX));
+        let texts = CallTexts::of_request(RecordedText::Text, &request(&long)).expect("asked for");
+        assert_eq!(texts.n_bytes(), defaults::CALL_TEXT_BYTES_MAX);
+    }
+}

@@ -1,0 +1,285 @@
+//! A record as an entry of the journal, in its native form.
+//!
+//! Source: systemd, "Native Journal Protocol".
+
+use std::{
+    fmt::{Display, Write as _},
+    sync::LazyLock,
+};
+
+use super::{CallEntry, CallOutcome, CallRecord, CallSum};
+use crate::{
+    config::RecordedText,
+    telemetry::message_id::{CALL, CALL_SUM, CALLS_DROPPED, message_id},
+    time_format,
+};
+
+/// The priorities of entries. Source: syslog(3).
+const WARNING: &str = "4";
+const NOTICE: &str = "5";
+const INFORMATIONAL: &str = "6";
+
+/// The id of most entries.
+static CALL_ID: LazyLock<String> = LazyLock::new(|| message_id(CALL));
+
+/// Returns the bytes of an entry.
+pub(super) fn journal_entry(entry: &CallEntry) -> Vec<u8> {
+    let mut fields = JournalFields::default();
+    fields.add("SYSLOG_IDENTIFIER", "metamcp");
+    match entry {
+        CallEntry::Call(record) => add_call(&mut fields, record),
+        CallEntry::Sum(sum) => add_sum(&mut fields, sum),
+        CallEntry::Dropped(n_dropped) => {
+            fields.add("MESSAGE_ID", message_id(CALLS_DROPPED));
+            fields.add("PRIORITY", WARNING);
+            fields.add(
+                "MESSAGE",
+                format_args!(
+                    "{n_dropped} records of calls were dropped: the journal is slower than the calls"
+                ),
+            );
+            fields.add("MCP_RECORD", "gap");
+            fields.add("MCP_DROPPED", n_dropped);
+        }
+    }
+    fields.bytes
+}
+
+fn add_call(fields: &mut JournalFields, record: &CallRecord) {
+    let CallRecord { caller, outcome, .. } = record;
+    add_common(fields, record);
+    match outcome {
+        CallOutcome::Failed { code, .. } => fields.add("MESSAGE_ID", message_id(code)),
+        _ => fields.add("MESSAGE_ID", &*CALL_ID),
+    }
+    fields.add("MESSAGE", message(record));
+    fields.add("MCP_RECORD", "call");
+    fields.add("MCP_CALL", record.number);
+    fields.add_some("MCP_UID", caller.uid());
+    fields.add_some("MCP_TOKEN", caller.token());
+    fields.add_some("MCP_SESSION", caller.session());
+    match outcome {
+        CallOutcome::Failed { code, fault, cause } => {
+            fields.add("MCP_ERROR", code);
+            fields.add("MCP_FAULT", fault.name());
+            fields.add("MCP_CAUSE", cause);
+        }
+        CallOutcome::ServerError(code) => fields.add("MCP_ERROR", code),
+        CallOutcome::Ok | CallOutcome::ToolError | CallOutcome::Cancelled => {}
+    }
+    fields.add("MCP_DURATION_USEC", record.duration.as_micros());
+    fields.add("MCP_REQUEST_BYTES", record.request_bytes);
+    fields.add("MCP_ANSWER_BYTES", record.answer_bytes);
+    if let Some(texts) = &record.texts {
+        let [arguments, result] = match texts.form {
+            RecordedText::Hash => ["MCP_ARGUMENTS_HASH", "MCP_RESULT_HASH"],
+            _ => ["MCP_ARGUMENTS", "MCP_RESULT"],
+        };
+        fields.add_some(arguments, texts.arguments.as_deref());
+        fields.add_some(result, texts.result.as_deref());
+    }
+    fields.add_some("MCP_GENERATION", record.generation);
+    fields.add("MCP_RETRIES", record.n_retries);
+    fields.add_some("MCP_PARENT", record.parent);
+    fields.add_some("TRACE_ID", record.trace_id());
+}
+
+fn add_sum(fields: &mut JournalFields, sum: &CallSum) {
+    let (client, target) = (&sum.last.caller.name, sum.last.target());
+    let [average, longest] = [sum.average(), sum.longest].map(time_format::to_the_millisecond);
+    let n_calls = sum.n_calls;
+    add_common(fields, &sum.last);
+    fields.add("MESSAGE_ID", message_id(CALL_SUM));
+    fields.add(
+        "MESSAGE",
+        format_args!(
+            "{client} called `{target}` {n_calls} times in a second: all answered, after {average} on average and {longest} at most"
+        ),
+    );
+    fields.add("MCP_RECORD", "sum");
+    fields.add("MCP_CALLS", n_calls);
+    fields.add("MCP_DURATION_USEC", sum.total.as_micros());
+    fields.add("MCP_LONGEST_USEC", sum.longest.as_micros());
+    fields.add("MCP_REQUEST_BYTES", sum.request_bytes);
+    fields.add("MCP_ANSWER_BYTES", sum.answer_bytes);
+}
+
+fn add_common(fields: &mut JournalFields, record: &CallRecord) {
+    fields.add("PRIORITY", priority(&record.outcome));
+    fields.add("MCP_METHOD", record.method);
+    fields.add_some("MCP_SERVER", record.server.as_ref());
+    fields.add_some("MCP_TOOL", record.item.as_deref());
+    fields.add("MCP_CLIENT", &record.caller.name.name);
+    fields.add("MCP_CLIENT_VERSION", &record.caller.name.version);
+    fields.add("MCP_VIEW", record.caller.view.name());
+    fields.add("MCP_OUTCOME", record.outcome.name());
+}
+
+/// Returns the sentence about a call.
+pub(super) fn message(record: &CallRecord) -> String {
+    let (target, client) = (record.target(), &record.caller.name);
+    let time = time_format::to_the_millisecond(record.duration);
+    match &record.outcome {
+        CallOutcome::Ok => format!("{client} called `{target}`: answered after {time}"),
+        CallOutcome::ToolError => {
+            format!("{client} called `{target}`: the tool reported a failure after {time}")
+        }
+        CallOutcome::ServerError(code) => {
+            format!("{client} called `{target}`: the server answered error {code} after {time}")
+        }
+        CallOutcome::Failed { code, cause, .. } => {
+            format!("{client} called `{target}`: failed after {time}: {cause} ({code})")
+        }
+        CallOutcome::Cancelled => format!("{client} called `{target}`: cancelled after {time}"),
+    }
+}
+
+fn priority(outcome: &CallOutcome) -> &'static str {
+    match outcome {
+        CallOutcome::Failed { .. } => WARNING,
+        CallOutcome::ToolError | CallOutcome::ServerError(_) => NOTICE,
+        CallOutcome::Ok | CallOutcome::Cancelled => INFORMATIONAL,
+    }
+}
+
+/// The fields of an entry, as they are sent.
+#[derive(Default)]
+struct JournalFields {
+    bytes: Vec<u8>,
+    value: String,
+}
+
+impl JournalFields {
+    /// Adds a field. A value with several lines has its length in front.
+    fn add(&mut self, name: &str, value: impl Display) {
+        self.value.clear();
+        // Writing to a string cannot fail.
+        let _infallible = write!(self.value, "{value}");
+        self.bytes.extend_from_slice(name.as_bytes());
+        if self.value.contains('\n') {
+            self.bytes.push(b'\n');
+            self.bytes.extend_from_slice(&(self.value.len() as u64).to_le_bytes());
+        } else {
+            self.bytes.push(b'=');
+        }
+        self.bytes.extend_from_slice(self.value.as_bytes());
+        self.bytes.push(b'\n');
+    }
+
+    fn add_some(&mut self, name: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.add(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use super::*;
+    use crate::{call_record::record::tests::record, fault_class::Fault};
+
+    fn shown(entry: CallEntry) -> String {
+        String::from_utf8_lossy(&journal_entry(&entry)).into_owned()
+    }
+
+    fn failed(cause: &str) -> CallRecord {
+        let (code, fault) = ("SERVER_TIMEOUT", Fault::Offline);
+        let outcome = CallOutcome::Failed { code, fault, cause: cause.into() };
+        CallRecord { outcome, ..record("git", "log") }
+    }
+
+    #[test]
+    fn an_entry_names_the_client_the_tool_and_the_outcome() {
+        insta::assert_snapshot!(shown(CallEntry::Call(Arc::new(record("git", "log")))), @"
+        SYSLOG_IDENTIFIER=metamcp
+        PRIORITY=6
+        MCP_METHOD=tools/call
+        MCP_SERVER=git
+        MCP_TOOL=log
+        MCP_CLIENT=claude-code
+        MCP_CLIENT_VERSION=2.1.4
+        MCP_VIEW=direct
+        MCP_OUTCOME=ok
+        MESSAGE_ID=961304ada7770e006069d2cc7de964d3
+        MESSAGE=claude-code 2.1.4 called `git__log`: answered after 12 ms
+        MCP_RECORD=call
+        MCP_CALL=12
+        MCP_UID=1000
+        MCP_SESSION=7
+        MCP_DURATION_USEC=12345
+        MCP_REQUEST_BYTES=100
+        MCP_ANSWER_BYTES=2000
+        MCP_GENERATION=3
+        MCP_RETRIES=0
+        ");
+        insta::assert_snapshot!(shown(CallEntry::Call(Arc::new(failed("no answer")))), @"
+        SYSLOG_IDENTIFIER=metamcp
+        PRIORITY=4
+        MCP_METHOD=tools/call
+        MCP_SERVER=git
+        MCP_TOOL=log
+        MCP_CLIENT=claude-code
+        MCP_CLIENT_VERSION=2.1.4
+        MCP_VIEW=direct
+        MCP_OUTCOME=error
+        MESSAGE_ID=16699e73ce73638058a8b1fd92f8f0a4
+        MESSAGE=claude-code 2.1.4 called `git__log`: failed after 12 ms: no answer (SERVER_TIMEOUT)
+        MCP_RECORD=call
+        MCP_CALL=12
+        MCP_UID=1000
+        MCP_SESSION=7
+        MCP_ERROR=SERVER_TIMEOUT
+        MCP_FAULT=offline
+        MCP_CAUSE=no answer
+        MCP_DURATION_USEC=12345
+        MCP_REQUEST_BYTES=100
+        MCP_ANSWER_BYTES=2000
+        MCP_GENERATION=3
+        MCP_RETRIES=0
+        ");
+    }
+
+    #[test]
+    fn a_sum_says_how_many_calls_it_stands_for() {
+        let (total, longest) = (Duration::from_secs(3), Duration::from_millis(40));
+        let sum = CallSum {
+            last: Arc::new(record("git", "log")),
+            n_calls: 812,
+            total,
+            longest,
+            request_bytes: 1,
+            answer_bytes: 2,
+        };
+        insta::assert_snapshot!(shown(CallEntry::Sum(Box::new(sum))), @"
+        SYSLOG_IDENTIFIER=metamcp
+        PRIORITY=6
+        MCP_METHOD=tools/call
+        MCP_SERVER=git
+        MCP_TOOL=log
+        MCP_CLIENT=claude-code
+        MCP_CLIENT_VERSION=2.1.4
+        MCP_VIEW=direct
+        MCP_OUTCOME=ok
+        MESSAGE_ID=eadb29217fbd298c986b8f4e5cb95389
+        MESSAGE=claude-code 2.1.4 called `git__log` 812 times in a second: all answered, after 3 ms on average and 40 ms at most
+        MCP_RECORD=sum
+        MCP_CALLS=812
+        MCP_DURATION_USEC=3000000
+        MCP_LONGEST_USEC=40000
+        MCP_REQUEST_BYTES=1
+        MCP_ANSWER_BYTES=2
+        ");
+    }
+
+    #[test]
+    fn a_value_with_several_lines_has_its_length_in_front() {
+        let entry = journal_entry(&CallEntry::Call(Arc::new(failed("a\nMCP_SERVER=b"))));
+        let mut expected = b"MCP_CAUSE\n".to_vec();
+        expected.extend_from_slice(&14_u64.to_le_bytes());
+        expected.extend_from_slice(b"a\nMCP_SERVER=b\n");
+        assert!(entry.windows(expected.len()).any(|part| part == expected));
+        assert!(!entry.starts_with(b"MCP_SERVER=b") && entry.ends_with(b"\n"));
+    }
+}

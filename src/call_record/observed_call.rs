@@ -1,0 +1,131 @@
+//! A call under way, from its request to its record.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::{CallOutcome, CallRecord, CallRecorder, CallSpans, CallTexts};
+use crate::{
+    config::{RecordedText, defaults},
+    fault_class::Fault,
+    protocol::{Message, jsonrpc::MessagePart},
+    redact,
+    server_name::ServerName,
+    telemetry::trace_context::TraceParent,
+};
+
+/// A call under way. Its end makes the record; a call that is dropped was cancelled.
+#[derive(Debug)]
+pub struct ObservedCall {
+    recorder: Arc<CallRecorder>,
+    started: Instant,
+    /// The time of the last request to the server.
+    sent: Option<Instant>,
+    /// The record, until the call has ended.
+    record: Option<Box<CallRecord>>,
+}
+
+impl ObservedCall {
+    pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord) -> Self {
+        let started = Instant::now();
+        recorder.running().begin(&record, started);
+        Self { recorder, started, sent: None, record: Some(Box::new(record)) }
+    }
+
+    /// Returns the number of the call.
+    pub fn number(&self) -> u64 {
+        self.record.as_ref().map_or(0, |record| record.number)
+    }
+
+    /// Returns the observation of a call that this one causes, before its end.
+    pub fn child(&self, request: &Message) -> Option<Self> {
+        let record = self.record.as_ref()?;
+        let mut child =
+            self.recorder.observe(record.caller.clone(), request, Some(record.number))?;
+        if let Some(child) = &mut child.record {
+            (child.trace, child.spans) = (record.trace, record.spans.map(CallSpans::of_part));
+        }
+        Some(child)
+    }
+
+    /// Records the name of the tool, in place of the one in the request.
+    pub fn names(&mut self, tool: &str) {
+        if let Some(record) = &mut self.record {
+            record.item = Some(tool.into());
+        }
+    }
+
+    /// Records that the call goes to `server`, which knows the tool or the prompt by the name in
+    /// `request`. The record has its `texts`.
+    pub fn routed(&mut self, server: &ServerName, request: &Message, texts: RecordedText) {
+        let item = request.string(MessagePart::Name);
+        if let Some(record) = &mut self.record {
+            record.server = Some(server.clone());
+            let cut =
+                |item: String| redact::cut(&item, defaults::CALL_RECORD_ITEM_BYTES_MAX).into();
+            record.item = item.map(cut);
+            record.texts = CallTexts::of_request(texts, request);
+            self.recorder.running().routed(record.number, server, record.item.as_ref());
+        }
+    }
+
+    /// Records that the call was sent on the connection of this generation. The second time, it was
+    /// sent again.
+    pub fn sent(&mut self, generation: u64) {
+        self.sent = Some(Instant::now());
+        if let Some(record) = &mut self.record {
+            record.n_retries += u32::from(record.generation.is_some());
+            record.generation = Some(generation);
+        }
+    }
+
+    /// Returns what the server learns about the trace, if spans are exported.
+    pub fn traceparent(&self) -> Option<TraceParent> {
+        Some(self.record.as_ref()?.spans?.to_server())
+    }
+
+    /// Ends the call with an answer of the server, or of metamcp in its place.
+    pub fn answered(&mut self, answer: &Message) {
+        if let Some(texts) = self.record.as_mut().and_then(|record| record.texts.as_mut()) {
+            texts.add_answer(answer);
+        }
+        self.end(CallOutcome::of_answer(answer), answer.bytes().len());
+    }
+
+    /// Ends the call with an answer that metamcp made itself.
+    pub fn answered_by_metamcp(mut self, answer: &Bytes) {
+        match Message::parse_own(answer.clone()) {
+            Ok(answer) => self.answered(&answer),
+            Err(_) => self.end(CallOutcome::Ok, answer.len()),
+        }
+    }
+
+    /// Ends the call with an error of metamcp.
+    pub fn failed(&mut self, code: &'static str, fault: Fault, cause: &str) {
+        let cause = redact::sanitize(redact::cut(cause, defaults::CALL_RECORD_CAUSE_BYTES_MAX));
+        self.end(CallOutcome::Failed { code, fault, cause: cause.into() }, 0);
+    }
+
+    /// Ends the observation without a record.
+    pub fn discard(mut self) {
+        if let Some(record) = self.record.take() {
+            self.recorder.running().end(record.number);
+        }
+    }
+
+    fn end(&mut self, outcome: CallOutcome, answer_bytes: usize) {
+        let Some(mut record) = self.record.take() else { return };
+        record.outcome = outcome;
+        record.answer_bytes = answer_bytes as u64;
+        record.duration = self.started.elapsed();
+        record.at_server = self.sent.map(|sent| sent.elapsed());
+        self.recorder.record(record);
+    }
+}
+
+impl Drop for ObservedCall {
+    fn drop(&mut self) {
+        self.end(CallOutcome::Cancelled, 0);
+    }
+}

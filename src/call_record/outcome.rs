@@ -1,0 +1,102 @@
+//! The outcome of a call.
+
+use crate::{
+    fault_class::Fault,
+    protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
+};
+
+/// The member of a tool's result that marks a failure. Source: MCP, "Tools".
+const IS_ERROR: &str = "isError";
+
+/// The outcome of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// The server answered with a result.
+    Ok,
+    /// The tool reported a failure: its result has `isError`.
+    ToolError,
+    /// The server answered with a JSON-RPC error of this code.
+    ServerError(i64),
+    /// metamcp answered with an error.
+    Failed {
+        /// The stable name of the error.
+        code: &'static str,
+        /// The kind of failure.
+        fault: Fault,
+        /// The error and its causes.
+        cause: Box<str>,
+    },
+    /// The client went, or cancelled the call.
+    Cancelled,
+}
+
+impl CallOutcome {
+    /// Returns the outcome that an answer stands for.
+    pub fn of_answer(answer: &Message) -> Self {
+        if let Some(error) = answer.part(MessagePart::Error) {
+            let code = ObjectMembers::one(error, "code").and_then(|code| code.parse().ok());
+            return Self::ServerError(code.unwrap_or_default());
+        }
+        match answer.part(MessagePart::Result).is_some_and(is_tool_error) {
+            true => Self::ToolError,
+            false => Self::Ok,
+        }
+    }
+
+    /// Returns the word for records.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::ServerError(_) | Self::Failed { .. } => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Returns whether the call succeeded.
+    pub fn is_ok(&self) -> bool {
+        *self == Self::Ok
+    }
+}
+
+/// Returns whether a result has `"isError": true`. Most results have no such text, or `false`: they
+/// are searched and not parsed.
+fn is_tool_error(result: &str) -> bool {
+    let says_true = memchr::memmem::find_iter(result.as_bytes(), IS_ERROR).any(|at| {
+        let rest =
+            result[at + IS_ERROR.len()..].trim_start_matches(['"', ':', ' ', '\t', '\r', '\n']);
+        rest.starts_with("true")
+    });
+    says_true && ObjectMembers::one(result, IS_ERROR) == Some("true")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(answer: &str) -> CallOutcome {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":1,{answer}}}"#);
+        CallOutcome::of_answer(&Message::parse(answer.into()).expect("a message"))
+    }
+
+    #[test]
+    fn an_answer_is_a_success_a_failure_of_the_tool_or_an_error_of_the_server() {
+        assert_eq!(outcome(r#""result":{"content":[]}"#), CallOutcome::Ok);
+        assert_eq!(outcome(r#""result":{"content":[],"isError":false}"#), CallOutcome::Ok);
+        assert_eq!(outcome(r#""result":{"isError" : true}"#), CallOutcome::ToolError);
+        let error = outcome(r#""error":{"code":-32602,"message":"x"}"#);
+        assert_eq!(error, CallOutcome::ServerError(-32602));
+    }
+
+    #[test]
+    fn a_mark_inside_the_content_is_no_failure_of_the_tool() {
+        for content in [
+            r#""result":{"structuredContent":{"isError":true}}"#,
+            r#""result":{"content":[{"text":"\"isError\": true"}],"isError":false}"#,
+        ] {
+            assert_eq!(outcome(content), CallOutcome::Ok, "{content}");
+        }
+        let failed = r#""result":{"structuredContent":{"isError":false},"isError":true}"#;
+        assert_eq!(outcome(failed), CallOutcome::ToolError);
+    }
+}

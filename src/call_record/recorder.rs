@@ -1,0 +1,148 @@
+//! The recorder of calls.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+
+use super::{
+    CallMetrics, CallOutcome, CallRecord, CallSpans, Caller, ObservedCall, RecentCalls,
+    RunningCalls, TokenCosts,
+};
+use crate::{
+    config::{RecordedCalls, TelemetryConfig, defaults},
+    protocol::{Message, ObjectMembers, jsonrpc::MessagePart, payloads::method},
+    redact,
+    telemetry::{
+        ring::Ring,
+        trace_context::{TRACEPARENT, TraceParent},
+    },
+    time_format,
+};
+
+/// The recorder of calls, with the records of the last ones.
+#[derive(Debug)]
+pub struct CallRecorder {
+    ring: Ring<CallRecord>,
+    n_calls: AtomicU64,
+    metrics: Arc<CallMetrics>,
+    exports_spans: AtomicBool,
+    running: RunningCalls,
+    recent: RecentCalls,
+    costs: TokenCosts,
+    /// The calls whose records are written.
+    recorded: ArcSwap<RecordedCalls>,
+}
+
+impl Default for CallRecorder {
+    fn default() -> Self {
+        let ring = Ring::new(defaults::CALL_RING_RECORDS, defaults::CALL_RING_BYTES);
+        let recorded = ArcSwap::from_pointee(RecordedCalls::All);
+        Self {
+            ring,
+            n_calls: AtomicU64::new(0),
+            metrics: Arc::default(),
+            exports_spans: AtomicBool::default(),
+            running: RunningCalls::default(),
+            recent: RecentCalls::default(),
+            costs: TokenCosts::default(),
+            recorded,
+        }
+    }
+}
+
+impl CallRecorder {
+    /// Begins to observe a request of `caller`, if it calls a tool, gets a prompt or reads a
+    /// resource. The call with the number `parent` caused it.
+    pub fn observe(
+        self: &Arc<Self>,
+        caller: Caller,
+        request: &Message,
+        parent: Option<u64>,
+    ) -> Option<ObservedCall> {
+        let asked = request.method()?;
+        let method = method::MAY_NEED_INPUT.into_iter().find(|method| *method == asked)?;
+        let item = request.string(MessagePart::Name);
+        let trace = trace_of(request);
+        let exports_spans = self.exports_spans.load(Ordering::Relaxed);
+        let spans = exports_spans.then(|| CallSpans::below(trace));
+        let record = CallRecord {
+            number: self.n_calls.fetch_add(1, Ordering::Relaxed) + 1,
+            started_us: time_format::now_us(),
+            caller,
+            method,
+            server: None,
+            item: item.map(|item| redact::cut(&item, defaults::CALL_RECORD_ITEM_BYTES_MAX).into()),
+            outcome: CallOutcome::Cancelled,
+            duration: Duration::ZERO,
+            at_server: None,
+            request_bytes: request.bytes().len() as u64,
+            answer_bytes: 0,
+            generation: None,
+            n_retries: 0,
+            parent,
+            trace,
+            texts: None,
+            spans,
+        };
+        Some(ObservedCall::new(Arc::clone(self), record))
+    }
+
+    /// Returns the records of the last calls.
+    pub fn ring(&self) -> &Ring<CallRecord> {
+        &self.ring
+    }
+
+    /// Applies the configuration.
+    pub fn configure(&self, config: &TelemetryConfig) {
+        self.recorded.store(Arc::new(config.calls));
+        self.exports_spans.store(config.otlp.is_some(), Ordering::Relaxed);
+    }
+
+    /// Returns the calls whose records are written.
+    pub(super) fn recorded(&self) -> RecordedCalls {
+        **self.recorded.load()
+    }
+
+    /// Returns the calls that have not ended.
+    pub fn running(&self) -> &RunningCalls {
+        &self.running
+    }
+
+    /// Returns the calls of the last minutes.
+    pub fn recent(&self) -> &RecentCalls {
+        &self.recent
+    }
+
+    /// Returns what tool lists and searches cost the clients.
+    pub fn costs(&self) -> &TokenCosts {
+        &self.costs
+    }
+
+    /// Returns the metrics of calls.
+    pub fn metrics(&self) -> &Arc<CallMetrics> {
+        &self.metrics
+    }
+
+    /// Keeps and counts the record of a call that has ended.
+    pub(super) fn record(&self, record: Box<CallRecord>) {
+        self.running.end(record.number);
+        self.metrics.count(&record);
+        self.recent.add(&record);
+        self.costs.add(&record);
+        self.ring.push(Arc::from(record));
+    }
+}
+
+/// Returns the trace that a request names.
+fn trace_of(request: &Message) -> Option<TraceParent> {
+    let meta = request.part(MessagePart::Meta)?;
+    // Most requests have a `_meta` without it, which is not parsed.
+    memchr::memmem::find(meta.as_bytes(), TRACEPARENT.as_bytes())?;
+    TraceParent::parse(&ObjectMembers::read(meta)?.string(TRACEPARENT)?)
+}

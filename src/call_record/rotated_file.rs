@@ -1,0 +1,110 @@
+//! A file of lines with a bounded size: a full one is kept under another name for a while.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use crate::config::defaults;
+
+/// A file of lines. With its predecessors, it takes at most [`defaults::CALL_FILES_KEPT`] + 1 times
+/// [`defaults::CALL_FILE_BYTES_MAX`].
+#[derive(Debug)]
+pub struct RotatedFile {
+    path: PathBuf,
+    open: Option<File>,
+    n_bytes: u64,
+    bytes_max: u64,
+}
+
+impl RotatedFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, open: None, n_bytes: 0, bytes_max: defaults::CALL_FILE_BYTES_MAX }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends whole lines. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written. The next call opens it again.
+    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        if self.n_bytes > 0 && self.n_bytes + lines.len() as u64 > self.bytes_max {
+            self.rotate()?;
+        }
+        let written = self.open().and_then(|file| file.write_all(lines));
+        if written.is_err() {
+            self.open = None;
+        }
+        self.n_bytes += lines.len() as u64;
+        written
+    }
+
+    /// Opens the file, readable only by its owner, and continues it.
+    fn open(&mut self) -> io::Result<&mut File> {
+        if self.open.is_none() {
+            if let Some(directory) = self.path.parent() {
+                fs::create_dir_all(directory)?;
+            }
+            let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+            self.n_bytes = file.metadata()?.len();
+            self.open = Some(file);
+        }
+        self.open.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Gives each file the name of an older one. The oldest file is replaced.
+    fn rotate(&mut self) -> io::Result<()> {
+        (self.open, self.n_bytes) = (None, 0);
+        for age in (1..=defaults::CALL_FILES_KEPT).rev() {
+            match fs::rename(self.aged(age - 1), self.aged(age)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn aged(&self, age: usize) -> PathBuf {
+        match age {
+            0 => self.path.clone(),
+            _ => self.path.with_added_extension(age.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_file_is_kept_under_another_name_and_the_oldest_one_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state/calls.jsonl");
+        let mut file = RotatedFile { bytes_max: 10, ..RotatedFile::new(path.clone()) };
+        for number in 0..=9 {
+            file.append(format!("call {number}\n").as_bytes()).unwrap();
+        }
+        let read = |age| fs::read_to_string(file.aged(age)).unwrap();
+        assert_eq!(
+            [read(0), read(1), read(2), read(3)],
+            ["call 9\n", "call 8\n", "call 7\n", "call 6\n"]
+        );
+        assert!(!file.aged(defaults::CALL_FILES_KEPT + 1).exists());
+    }
+
+    #[test]
+    fn a_file_of_an_earlier_start_is_continued() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("calls.jsonl");
+        for number in 0..3 {
+            RotatedFile::new(path.clone()).append(format!("{number}\n").as_bytes()).unwrap();
+        }
+        assert_eq!(fs::read_to_string(path).unwrap(), "0\n1\n2\n");
+    }
+}

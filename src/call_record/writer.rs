@@ -1,0 +1,81 @@
+//! The task that writes the records of calls, as far behind the calls as the journal is slow.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::{task, time};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    CallEntry, CallLog, CallRecorder, call_log::WriteOutcome, success_summary::SuccessSummary,
+};
+use crate::{config::defaults, telemetry::ring::RingQuery, time_format};
+
+/// The writer of records.
+#[derive(Debug)]
+pub struct CallWriter {
+    recorder: Arc<CallRecorder>,
+    /// Locked only while entries are written: one write at a time.
+    log: Arc<Mutex<CallLog>>,
+    summary: SuccessSummary,
+    /// The number of the last record that was read.
+    read: u64,
+    /// The number of entries that were not written, until an entry says so.
+    n_lost: u64,
+    /// The time of the last warning.
+    warned: Option<time::Instant>,
+}
+
+impl CallWriter {
+    /// Returns the writer of all records from now on.
+    pub fn new(recorder: Arc<CallRecorder>, log: CallLog) -> Self {
+        let (log, summary) = (Arc::new(Mutex::new(log)), SuccessSummary::default());
+        Self { recorder, log, summary, read: 0, n_lost: 0, warned: None }
+    }
+
+    /// Writes records until `stop`, and then the last ones. Not cancel safe: records may be lost.
+    pub async fn run(mut self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = self.recorder.ring().wait_after(self.read) => {}
+                () = time::sleep(defaults::CALL_SUM_PERIOD), if self.summary.is_pending() => {}
+                () = stop.cancelled() => break,
+            }
+            // Several records are written together.
+            tokio::select! {
+                () = time::sleep(defaults::CALL_WRITE_PERIOD) => {}
+                () = stop.cancelled() => break,
+            }
+            self.write(time_format::now_ms()).await;
+        }
+        // All seconds are over.
+        self.write(u64::MAX).await;
+    }
+
+    /// Writes the records since the last time, and the sums of the seconds before `now_ms`.
+    async fn write(&mut self, now_ms: u64) {
+        let query = RingQuery { since_ms: None, after: Some(self.read), entries_max: usize::MAX };
+        let page = self.recorder.ring().read(query, |_| true);
+        self.read = page.next;
+        self.n_lost += page.n_lost;
+        let mut entries = Vec::new();
+        if self.n_lost > 0 {
+            entries.push(CallEntry::Dropped(self.n_lost));
+        }
+        for call in page.entries {
+            self.summary.add(call, now_ms, &mut entries);
+        }
+        self.summary.flush(now_ms, &mut entries);
+        let (log, calls) = (Arc::clone(&self.log), self.recorder.recorded());
+        let written = task::spawn_blocking(move || {
+            log.lock().unwrap_or_else(PoisonError::into_inner).write(&entries, calls)
+        });
+        let WriteOutcome { n_lost, error } = written.await.unwrap_or_default();
+        self.n_lost = n_lost;
+        if let Some(error) = error
+            && self.warned.is_none_or(|warned| warned.elapsed() > defaults::CALL_WARNING_PERIOD)
+        {
+            self.warned = Some(time::Instant::now());
+            tracing::warn!(%error, n_lost, "{n_lost} records of calls were not written: {error}");
+        }
+    }
+}

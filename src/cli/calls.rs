@@ -1,0 +1,265 @@
+//! `metamcp calls`: who called what, how long it took, and why it failed.
+//!
+//! The running service has the records of the last calls in memory. Older ones are in the journal,
+//! or in the file of a service without one.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use super::{
+    FAILED, Failed, auto_start,
+    call_line::{client_name, target},
+    output,
+    service_ring::{self, EntrySource, RangeArgs, ServiceRing},
+    service_target::ServiceTarget,
+    terminal,
+    text_table::CellColour,
+};
+use crate::{
+    call_record::CallLog, session::state_directory, systemd::own_unit::SystemdUnit, time_format,
+};
+
+/// Show the last calls: who called what, how long it took, and why it failed
+///
+/// The running service keeps the records of its last calls in memory. Older records come from the
+/// journal, if the service runs in a systemd unit. A record has no arguments and no result.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Args {
+    /// Show only calls to this server
+    #[arg(long, value_name = "NAME")]
+    pub(super) server: Option<String>,
+    /// Show only calls of this tool: `TOOL`, `SERVER/TOOL` or `SERVER__TOOL`
+    #[arg(long, value_name = "TOOL")]
+    pub(super) tool: Option<String>,
+    /// Show only calls of the clients with this name
+    #[arg(long, value_name = "NAME")]
+    pub(super) client: Option<String>,
+    /// Show only calls that failed or were cancelled
+    #[arg(long)]
+    pub(super) failed: bool,
+    #[command(flatten)]
+    pub(super) range: RangeArgs,
+    /// Print one JSON object on each line
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) target: ServiceTarget,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failed> {
+    let ring = ServiceRing {
+        target: &args.target,
+        range: &args.range,
+        command: "calls",
+        method: "daemon/calls",
+        noun: "calls",
+        name: "record",
+        filter: json!({
+            "server": args.server,
+            "tool": args.tool,
+            "client": args.client,
+            "failed": args.failed.then_some(true),
+        }),
+    };
+    let journal =
+        |unit: &SystemdUnit| service_ring::become_journalctl(&args.range, unit, &matches(args));
+    match ring.run(|call| args.show(call))? {
+        EntrySource::Shown => Ok(()),
+        EntrySource::Journal(unit) => Err(journal(&unit)),
+        EntrySource::Dead(error) => service_ring::of_dead_service(
+            &args.target,
+            error,
+            "record",
+            &state_directory().map(|state| CallLog::file_in(&state)).unwrap_or_default(),
+            journal,
+            |file| of_file(args, file),
+        ),
+    }
+}
+
+impl Args {
+    fn show(&self, call: &Value) {
+        output::print(&match self.json {
+            true => format!("{call}\n"),
+            false => rendered(call, terminal::is_coloured()),
+        });
+    }
+
+    /// Returns whether a record from a file is wanted.
+    fn wants(&self, call: &Value, since_ms: Option<u64>) -> bool {
+        let is = |member: &str, wanted: Option<&String>| {
+            wanted.is_none_or(|wanted| call[member] == wanted.as_str())
+        };
+        let is_of_tool = self.tool.as_deref().is_none_or(|tool| {
+            let qualified = [target(call), target(call).replacen("__", "/", 1)];
+            call["tool"] == tool || qualified.iter().any(|known| known == tool)
+        });
+        let at_ms = call["time"].as_str().and_then(time_format::parse_rfc3339);
+        is("server", self.server.as_ref())
+            && is("client", self.client.as_ref())
+            && is_of_tool
+            && !(self.failed && call["outcome"] == "ok")
+            && since_ms.is_none_or(|since_ms| at_ms.is_some_and(|at_ms| at_ms >= since_ms))
+    }
+}
+
+/// Shows the records of a service that has ended.
+fn of_file(args: &Args, file: &Path) -> Result<(), Failed> {
+    let since_ms = match args.range.since.as_deref().map(service_ring::since_ms) {
+        Some(None) => return Err(service_ring::unknown_time(&args.range)),
+        found => found.flatten(),
+    };
+    let failed = |error: std::io::Error| {
+        Failed::new(FAILED, format!("cannot read `{}`: {error}", file.display()))
+    };
+    let text = auto_start::read_tail(&mut fs::File::open(file).map_err(failed)?).map_err(failed)?;
+    let file = file.display();
+    output::eprint(&format!("note: no service answers: these are the last records in `{file}`\n"));
+    let calls = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let calls: Vec<Value> = calls.filter(|call| args.wants(call, since_ms)).collect();
+    let n_skipped = args.range.lines.map_or(0, |lines| calls.len().saturating_sub(lines));
+    calls[n_skipped..].iter().for_each(|call| args.show(call));
+    Ok(())
+}
+
+/// Returns the matches for `journalctl`. Several of one field are alternatives.
+fn matches(args: &Args) -> Vec<String> {
+    let mut matches = vec!["MCP_RECORD=call".to_owned(), "MCP_RECORD=sum".to_owned()];
+    let (server, tool) = match args
+        .tool
+        .as_deref()
+        .and_then(|tool| tool.split_once('/').or_else(|| tool.split_once("__")))
+    {
+        Some((server, tool)) => (Some(server), Some(tool)),
+        None => (None, args.tool.as_deref()),
+    };
+    let fields = [
+        ("MCP_SERVER", args.server.as_deref().or(server)),
+        ("MCP_TOOL", tool),
+        ("MCP_CLIENT", args.client.as_deref()),
+    ];
+    matches.extend(
+        fields.into_iter().filter_map(|(field, value)| Some(format!("{field}={}", value?))),
+    );
+    if args.failed {
+        matches.extend(["error", "tool_error", "cancelled"].map(|it| format!("MCP_OUTCOME={it}")));
+    }
+    matches
+}
+
+/// Returns the line of a record, a sum or a gap.
+fn rendered(call: &Value, is_coloured: bool) -> String {
+    let time = output::word(&call["time"]);
+    if let Some(n_dropped) = call["dropped"].as_u64() {
+        return format!("{time} {n_dropped} records were dropped\n");
+    }
+    let outcome = output::word(&call["outcome"]);
+    let colour = match outcome.as_str() {
+        "ok" => None,
+        "cancelled" => Some(CellColour::Dim),
+        "tool_error" => Some(CellColour::Yellow),
+        _ => Some(CellColour::Red),
+    };
+    let shown = format!("{outcome:10}");
+    let shown = match colour.filter(|_| is_coloured) {
+        Some(colour) => colour.paint(&shown),
+        None => shown,
+    };
+    let ms = call["durationMs"].as_f64().unwrap_or_default();
+    let mut line = format!(
+        "{time} {shown} {:>10} {} for {}",
+        format!("{ms:.1} ms"),
+        target(call),
+        client_name(call),
+    );
+    if let Some(n_calls) = call["calls"].as_u64() {
+        line.push_str(&format!(", {n_calls} calls together"));
+    }
+    let cause = call["cause"].as_str().map(terminal::escape);
+    let error = match &call["error"] {
+        Value::Null => None,
+        Value::String(code) => Some(terminal::escape(code)),
+        code => Some(code.to_string()),
+    };
+    match (cause, error) {
+        (Some(cause), Some(error)) => line.push_str(&format!(": {cause} ({error})")),
+        (None, Some(error)) => line.push_str(&format!(": error {error} of the server")),
+        (_, None) => {}
+    }
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(more: &Value) -> Value {
+        let mut call = json!({
+            "time": "2026-11-26T23:02:16.848Z", "client": "claude-code", "clientVersion": "2.1.4",
+            "server": "git", "tool": "log", "outcome": "ok", "durationMs": 12.345,
+        });
+        if let (Some(call), Some(more)) = (call.as_object_mut(), more.as_object()) {
+            call.extend(more.clone());
+        }
+        call
+    }
+
+    #[test]
+    fn a_record_is_one_line_with_its_cause() {
+        let lines: String = [
+            json!({}),
+            json!({ "outcome": "tool_error", "client": "", "clientVersion": "" }),
+            json!({ "outcome": "error", "error": -32602 }),
+            json!({
+                "outcome": "error", "error": "SERVER_TIMEOUT", "durationMs": 60_000.0,
+                "cause": "request to server `git` failed: no answer\u{1b}[2J",
+            }),
+            json!({ "calls": 812, "durationMs": 3000.0 }),
+            json!({ "dropped": 3 }),
+        ]
+        .iter()
+        .map(|more| rendered(&call(more), false))
+        .collect();
+        insta::assert_snapshot!(lines, @r"
+        2026-11-26T23:02:16.848Z ok            12.3 ms git__log for claude-code 2.1.4
+        2026-11-26T23:02:16.848Z tool_error    12.3 ms git__log for a client without a name
+        2026-11-26T23:02:16.848Z error         12.3 ms git__log for claude-code 2.1.4: error -32602 of the server
+        2026-11-26T23:02:16.848Z error      60000.0 ms git__log for claude-code 2.1.4: request to server `git` failed: no answer\u{1b}[2J (SERVER_TIMEOUT)
+        2026-11-26T23:02:16.848Z ok          3000.0 ms git__log for claude-code 2.1.4, 812 calls together
+        2026-11-26T23:02:16.848Z 3 records were dropped
+        ");
+    }
+
+    #[test]
+    fn records_in_a_file_are_chosen_like_those_in_memory() {
+        let wants = |args: Args| args.wants(&call(&json!({})), None);
+        for tool in ["log", "git/log", "git__log"] {
+            assert!(wants(Args { tool: Some(tool.to_owned()), ..Args::default() }), "{tool}");
+        }
+        assert!(!wants(Args { tool: Some("lo".to_owned()), ..Args::default() }));
+        assert!(!wants(Args { client: Some("cursor".to_owned()), ..Args::default() }));
+        assert!(!wants(Args { failed: true, ..Args::default() }));
+        let at_ms = time_format::parse_rfc3339("2026-11-26T23:02:16.848Z").expect("a time");
+        assert!(Args::default().wants(&call(&json!({})), Some(at_ms)));
+        assert!(!Args::default().wants(&call(&json!({})), Some(at_ms + 1)));
+    }
+
+    #[test]
+    fn journalctl_finds_the_records_by_their_fields() {
+        let args = Args { tool: Some("git/log".to_owned()), failed: true, ..Args::default() };
+        assert_eq!(
+            matches(&args),
+            [
+                "MCP_RECORD=call",
+                "MCP_RECORD=sum",
+                "MCP_SERVER=git",
+                "MCP_TOOL=log",
+                "MCP_OUTCOME=error",
+                "MCP_OUTCOME=tool_error",
+                "MCP_OUTCOME=cancelled"
+            ]
+        );
+    }
+}

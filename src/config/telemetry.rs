@@ -1,0 +1,60 @@
+//! What operators see of calls: `[telemetry]`.
+
+use hyper::Uri;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+
+use super::{keyword::NamedValue, url};
+
+/// The help that shows how to write the address of a collector. Source: OTLP, default ports.
+const EXAMPLE: &str = "write it as `http://127.0.0.1:4318`";
+
+/// What operators see of calls.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TelemetryConfig {
+    /// The calls that have a record in the journal, or without systemd in the file `calls.jsonl` of
+    /// the state directory. `metamcp calls` shows the last calls in any case.
+    #[serde(deserialize_with = "NamedValue::deserialize")]
+    pub calls: RecordedCalls,
+    /// The address of an OpenTelemetry collector that gets a span for each call, by OTLP over HTTP
+    /// in its JSON form. metamcp adds `/v1/traces`. Without it, no span is made.
+    #[serde(deserialize_with = "collector")]
+    #[schemars(with = "String", title = url::TITLE, regex(pattern = url::PATTERN))]
+    pub otlp: Option<Uri>,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> Self {
+        Self { calls: RecordedCalls::All, otlp: None }
+    }
+}
+
+fn collector<'de, D: Deserializer<'de>>(found: D) -> Result<Option<Uri>, D::Error> {
+    url::parse_http(&String::deserialize(found)?, EXAMPLE).map(Some).map_err(D::Error::custom)
+}
+
+/// The calls that have a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordedCalls {
+    /// Every call. Of more than 200 successes in a second, the rest is summed by client and tool.
+    All,
+    /// Calls that failed or were cancelled.
+    Failures,
+    /// No call.
+    None,
+}
+
+/// What the records of calls to a server have of the arguments and the result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordedText {
+    /// Nothing.
+    #[default]
+    None,
+    /// A salted hash, which tells equal texts from different ones until the service starts again.
+    Hash,
+    /// The text itself, cut at 4 KiB.
+    Text,
+}

@@ -1,0 +1,220 @@
+//! The last entries of something that never ends, in memory, for readers that may follow it.
+//!
+//! Entries are numbered from 1. A reader asks for the entries after the last one that it has; those
+//! that were dropped meanwhile are counted.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+
+/// An entry that a ring can keep.
+pub trait RingEntry {
+    /// Returns the bytes that the entry takes.
+    fn n_bytes(&self) -> usize;
+
+    /// Returns the time of the entry, in milliseconds since 1970.
+    fn at_ms(&self) -> u64;
+}
+
+/// The last entries, up to a number and a size.
+#[derive(Debug)]
+pub struct Ring<T> {
+    kept: Mutex<KeptEntries<T>>,
+    /// The number of the newest entry.
+    newest: watch::Sender<u64>,
+    entries_max: usize,
+    bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct KeptEntries<T> {
+    entries: VecDeque<Arc<T>>,
+    n_bytes: usize,
+    /// The number of entries so far, which is also the number of the newest one.
+    n_written: u64,
+}
+
+/// The part of a ring that a reader wants.
+#[derive(Clone, Copy, Debug)]
+pub struct RingQuery {
+    /// Only entries at or after this time, in milliseconds since 1970.
+    pub since_ms: Option<u64>,
+    /// Only entries after the one with this number.
+    pub after: Option<u64>,
+    /// The largest number of entries: the first ones after `after`, else the last ones.
+    pub entries_max: usize,
+}
+
+/// A part of a ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingPage<T> {
+    /// The entries, oldest first.
+    pub entries: Vec<Arc<T>>,
+    /// The number to ask for the entries after these.
+    pub next: u64,
+    /// The number of entries after `after` that were dropped before they were read.
+    pub n_lost: u64,
+    /// Entries from before the oldest kept one may match, too.
+    pub is_cut: bool,
+}
+
+impl<T: RingEntry> Ring<T> {
+    /// Returns an empty ring for at most so many entries and bytes.
+    pub fn new(entries_max: usize, bytes_max: usize) -> Self {
+        let kept = KeptEntries { entries: VecDeque::new(), n_bytes: 0, n_written: 0 };
+        Self { kept: Mutex::new(kept), newest: watch::Sender::new(0), entries_max, bytes_max }
+    }
+
+    /// Adds an entry in place of the oldest ones.
+    pub fn push(&self, entry: Arc<T>) {
+        let number = {
+            let mut kept = self.kept();
+            kept.n_written += 1;
+            kept.n_bytes += entry.n_bytes();
+            kept.entries.push_back(entry);
+            while kept.entries.len() > self.entries_max || kept.n_bytes > self.bytes_max {
+                let Some(dropped) = kept.entries.pop_front() else { break };
+                kept.n_bytes -= dropped.n_bytes();
+            }
+            kept.n_written
+        };
+        // Threads may get here in another order.
+        self.newest.send_if_modified(|newest| {
+            let is_newer = number > *newest;
+            *newest = number.max(*newest);
+            is_newer
+        });
+    }
+
+    /// Returns the entries of `query` that `is_wanted`.
+    pub fn read(&self, query: RingQuery, is_wanted: impl Fn(&T) -> bool) -> RingPage<T> {
+        let kept = self.kept();
+        let n_dropped = kept.n_written - kept.entries.len() as u64;
+        let is_wanted = |entry: &&Arc<T>| {
+            query.since_ms.is_none_or(|since_ms| entry.at_ms() >= since_ms) && is_wanted(entry)
+        };
+        if let Some(after) = query.after {
+            let n_lost = n_dropped.saturating_sub(after);
+            let n_read = usize::try_from(after.saturating_sub(n_dropped)).unwrap_or(usize::MAX);
+            let mut page =
+                RingPage { entries: Vec::new(), next: kept.n_written, n_lost, is_cut: false };
+            for (number, entry) in (n_dropped + 1..).zip(&kept.entries).skip(n_read) {
+                if !is_wanted(&entry) {
+                    continue;
+                }
+                if page.entries.len() == query.entries_max {
+                    page.next = number - 1;
+                    break;
+                }
+                page.entries.push(Arc::clone(entry));
+            }
+            return page;
+        }
+        let wanted = kept.entries.iter().rev().filter(is_wanted);
+        let mut entries: Vec<_> = wanted.take(query.entries_max).cloned().collect();
+        entries.reverse();
+        let oldest_ms = kept.entries.front().map_or(0, |entry| entry.at_ms());
+        let may_be_older = query.since_ms.is_none_or(|since_ms| since_ms < oldest_ms);
+        let is_cut = n_dropped > 0 && may_be_older && entries.len() < query.entries_max;
+        RingPage { entries, next: kept.n_written, n_lost: 0, is_cut }
+    }
+
+    /// Waits for an entry after the one with the number `after`. Cancel safe.
+    pub async fn wait_after(&self, after: u64) {
+        let mut newest = self.newest.subscribe();
+        // Cannot fail: this ring owns the sender.
+        let _newest = newest.wait_for(|newest| *newest > after).await;
+    }
+
+    /// Returns the largest number of entries.
+    pub fn entries_max(&self) -> usize {
+        self.entries_max
+    }
+
+    /// Returns the number of the newest entry.
+    pub fn n_written(&self) -> u64 {
+        self.kept().n_written
+    }
+
+    /// Returns whether a kept entry `is_wanted`.
+    pub fn has(&self, is_wanted: impl Fn(&T) -> bool) -> bool {
+        self.kept().entries.iter().any(|entry| is_wanted(entry))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptEntries<T>> {
+        // Held only for statements on plain data.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    impl RingEntry for u64 {
+        fn n_bytes(&self) -> usize {
+            8
+        }
+
+        fn at_ms(&self) -> u64 {
+            *self
+        }
+    }
+
+    fn of(
+        entries: impl IntoIterator<Item = u64>,
+        entries_max: usize,
+        bytes_max: usize,
+    ) -> Ring<u64> {
+        let ring = Ring::new(entries_max, bytes_max);
+        entries.into_iter().for_each(|entry| ring.push(Arc::new(entry)));
+        ring
+    }
+
+    const ALL: RingQuery = RingQuery { since_ms: None, after: None, entries_max: usize::MAX };
+
+    fn read(ring: &Ring<u64>, query: RingQuery) -> Vec<u64> {
+        ring.read(query, |_| true).entries.iter().map(|entry| **entry).collect()
+    }
+
+    #[test]
+    fn a_ring_keeps_the_last_entries_up_to_a_number_and_a_size() {
+        assert_eq!(read(&of(1..=9, 3, usize::MAX), ALL), [7, 8, 9]);
+        assert_eq!(read(&of(1..=9, 100, 17), ALL), [8, 9]);
+        assert!(read(&of(1..=9, 100, 7), ALL).is_empty());
+    }
+
+    #[test]
+    fn a_page_has_the_first_entries_after_a_number_and_else_the_last_ones() {
+        let ring = of(1..=9, 6, usize::MAX);
+        assert_eq!(read(&ring, RingQuery { entries_max: 2, ..ALL }), [8, 9]);
+        assert_eq!(read(&ring, RingQuery { since_ms: Some(8), ..ALL }), [8, 9]);
+        let page = ring.read(RingQuery { after: Some(1), entries_max: 2, ..ALL }, |n| n % 2 == 1);
+        assert_eq!((page.entries, page.next, page.n_lost), (vec![5.into(), 7.into()], 8, 2));
+        let page = ring.read(RingQuery { after: Some(8), ..ALL }, |_| true);
+        assert_eq!((page.entries, page.next, page.n_lost), (vec![9.into()], 9, 0));
+        assert!(ring.has(|entry| *entry == 4) && !ring.has(|entry| *entry == 3));
+    }
+
+    #[test]
+    fn a_page_says_whether_dropped_entries_may_belong_to_it() {
+        let ring = of(1..=9, 6, usize::MAX);
+        let is_cut = |query| ring.read(query, |_| true).is_cut;
+        assert!(is_cut(ALL) && is_cut(RingQuery { since_ms: Some(3), ..ALL }));
+        assert!(!is_cut(RingQuery { since_ms: Some(4), ..ALL }));
+        assert!(!is_cut(RingQuery { entries_max: 6, ..ALL }));
+        assert!(!of(1..=3, 6, usize::MAX).read(ALL, |_| true).is_cut);
+    }
+
+    #[test]
+    fn a_reader_waits_for_the_next_entry() {
+        let ring = of([1], 3, usize::MAX);
+        assert_eq!(ring.wait_after(0).now_or_never(), Some(()));
+        assert_eq!(ring.wait_after(1).now_or_never(), None);
+    }
+}
