@@ -76,9 +76,8 @@ impl ServiceRing<'_> {
 
     /// Returns the failure of a service that ended while the command followed it.
     fn ended(&self, error: ControlClientError) -> Failed {
-        let failed = service_target::failed(error);
-        if failed.code != UNAVAILABLE {
-            return failed;
+        if !matches!(error, ControlClientError::Lost(..)) {
+            return service_target::failed(error);
         }
         let text = format!("the {} ends here: the service has stopped", self.name);
         Failed::new(UNAVAILABLE, text).hint(format!(
