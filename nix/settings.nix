@@ -296,6 +296,7 @@ in
     tasks.expiry.example = "4h";
 
     telemetry = {
+      enabled.example = false;
       calls.example = "failures";
       otlp.example = "http://127.0.0.1:4318";
     };

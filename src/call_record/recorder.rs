@@ -30,6 +30,7 @@ use crate::{
 pub struct CallRecorder {
     ring: Ring<CallRecord>,
     n_calls: AtomicU64,
+    is_enabled: AtomicBool,
     metrics: Arc<CallMetrics>,
     exports_spans: AtomicBool,
     running: RunningCalls,
@@ -46,6 +47,7 @@ impl Default for CallRecorder {
         Self {
             ring,
             n_calls: AtomicU64::new(0),
+            is_enabled: AtomicBool::new(true),
             metrics: Arc::default(),
             exports_spans: AtomicBool::default(),
             running: RunningCalls::default(),
@@ -58,13 +60,16 @@ impl Default for CallRecorder {
 
 impl CallRecorder {
     /// Begins to observe a request of `caller`, if it calls a tool, gets a prompt or reads a
-    /// resource. The call with the number `parent` caused it.
+    /// resource, and calls are observed. The call with the number `parent` caused it.
     pub fn observe(
         self: &Arc<Self>,
         caller: Caller,
         request: &Message,
         parent: Option<u64>,
     ) -> Option<ObservedCall> {
+        if !self.is_enabled() {
+            return None;
+        }
         let asked = request.method()?;
         let method = method::MAY_NEED_INPUT.into_iter().find(|method| *method == asked)?;
         let item = request.string(MessagePart::Name);
@@ -100,8 +105,14 @@ impl CallRecorder {
 
     /// Applies the configuration.
     pub fn configure(&self, config: &TelemetryConfig) {
+        self.is_enabled.store(config.enabled, Ordering::Relaxed);
         self.recorded.store(Arc::new(config.calls));
         self.exports_spans.store(config.otlp.is_some(), Ordering::Relaxed);
+    }
+
+    /// Returns whether calls are observed.
+    pub fn is_enabled(&self) -> bool {
+        self.is_enabled.load(Ordering::Relaxed)
     }
 
     /// Returns the calls whose records are written.

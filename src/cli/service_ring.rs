@@ -122,6 +122,12 @@ impl ServiceRing<'_> {
                 page["keptMax"], self.noun
             ));
         }
+        if page["enabled"] == false {
+            output::eprint(&format!(
+                "note: the service writes no {}: `telemetry.enabled` is false\n",
+                self.noun
+            ));
+        }
         loop {
             let n_lost = page["lost"].as_u64().unwrap_or_default();
             if n_lost > 0 {

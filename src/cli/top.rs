@@ -39,6 +39,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
 
 /// Returns the report for a terminal of `size`: columns and lines.
 fn render(top: &Value, size: Option<(usize, usize)>, is_coloured: bool) -> String {
+    if top["enabled"] == false {
+        return "The service observes no calls: `telemetry.enabled` is false.\n".to_owned();
+    }
     let columns = size.map(|(columns, _)| columns);
     let (running, recent) = (output::items(&top["running"]), output::items(&top["lastMinute"]));
     let mut text = match running.len() {
@@ -112,6 +115,8 @@ mod tests {
         git__log        812       0   3.1 ms  40.0 ms  claude-code 2.1.4
         mcp_discover      2       1   1.0 ms    1.5 s  a client without a name
         ");
+        let off = json!({ "enabled": false });
+        assert!(render(&off, None, false).contains("`telemetry.enabled` is false"));
         let empty = json!({ "running": [], "lastMinute": [] });
         insta::assert_snapshot!(render(&empty, None, false), @"
         No call runs.

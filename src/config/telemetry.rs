@@ -13,6 +13,9 @@ const EXAMPLE: &str = "write it as `http://127.0.0.1:4318`";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TelemetryConfig {
+    /// Whether the service observes calls. Without it, there are no records, spans and metrics of
+    /// calls, and `metamcp calls`, `metamcp top` and the page show none.
+    pub enabled: bool,
     /// The calls that have a record in the journal, or without systemd in the file `calls.jsonl` of
     /// the state directory. `metamcp calls` shows the last calls in any case.
     #[serde(deserialize_with = "NamedValue::deserialize")]
@@ -26,7 +29,7 @@ pub struct TelemetryConfig {
 
 impl Default for TelemetryConfig {
     fn default() -> Self {
-        Self { calls: RecordedCalls::All, otlp: None }
+        Self { enabled: true, calls: RecordedCalls::All, otlp: None }
     }
 }
 

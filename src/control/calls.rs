@@ -29,5 +29,8 @@ pub(super) async fn calls(request: &ControlRequest<'_>) -> MethodResult {
             && client.as_deref().is_none_or(|client| call.caller.name.name == client)
             && !(only_failed && call.outcome.is_ok())
     };
-    ring_page(request, ring, "calls", is_wanted, |call| json!(CallLine::of_call(call))).await
+    let to_json = |call: &CallRecord| json!(CallLine::of_call(call));
+    let mut page = ring_page(request, ring, "calls", is_wanted, to_json).await?;
+    page["enabled"] = json!(parts.views.calls().is_enabled());
+    Ok(page.to_string())
 }

@@ -25,7 +25,7 @@ pub(super) async fn logs(request: &ControlRequest<'_>) -> MethodResult {
         },
     };
     let is_wanted = |line: &LogLine| line.level <= level && is_about(line);
-    ring_page(request, ring, "lines", is_wanted, to_json).await
+    Ok(ring_page(request, ring, "lines", is_wanted, to_json).await?.to_string())
 }
 
 /// The names of the levels, as in `service.log_level`.

@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 use tokio::time::{self, Duration};
 
-use super::{ControlRequest, MethodResult};
+use super::ControlRequest;
 use crate::{
     config::defaults,
+    protocol::RpcError,
     telemetry::ring::{Ring, RingEntry, RingPage, RingQuery},
 };
 
@@ -17,7 +18,7 @@ pub(super) async fn ring_page<T: RingEntry>(
     name: &'static str,
     is_wanted: impl Fn(&T) -> bool,
     to_json: impl Fn(&T) -> Value,
-) -> MethodResult {
+) -> Result<Value, Box<RpcError>> {
     let params = &request.params;
     let lines_max = params.optional("lines")?.unwrap_or(defaults::LOG_PAGE_LINES_MAX);
     let query = RingQuery {
@@ -42,9 +43,8 @@ pub(super) async fn ring_page<T: RingEntry>(
     }
     let RingPage { entries, next, n_lost, is_cut } = page;
     let entries: Vec<_> = entries.iter().map(|entry| to_json(entry)).collect();
-    let answer = json!({
+    Ok(json!({
         "pid": std::process::id(), name: entries, "next": next, "lost": n_lost, "isCut": is_cut,
         "keptMax": ring.entries_max(),
-    });
-    Ok(answer.to_string())
+    }))
 }

@@ -38,7 +38,10 @@ pub(super) fn top(request: &ControlRequest<'_>) -> MethodResult {
             (server.to_string(), json!(slots.as_slice()))
         })
         .collect();
-    Ok(json!({ "running": running, "lastMinute": recent, "history": history }).to_string())
+    let top = json!({
+        "enabled": calls.is_enabled(), "running": running, "lastMinute": recent, "history": history,
+    });
+    Ok(top.to_string())
 }
 
 fn subject(subject: &CallSubject) -> Value {

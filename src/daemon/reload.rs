@@ -171,7 +171,7 @@ fn awaiting_restart(old: &Config, new: &Config) -> impl Iterator<Item = &'static
         search: _,
         auth: _,
         tasks: _,
-        telemetry: _,
+        telemetry,
         provision: _,
         servers: _,
         disabled: _,
@@ -181,6 +181,7 @@ fn awaiting_restart(old: &Config, new: &Config) -> impl Iterator<Item = &'static
         ((listen.http, &listen.control) != (before.http, &before.control), "addresses take effect"),
         (listen.control_group != before.control_group, "group of the control socket takes effect"),
         (listen.session_key != before.session_key, "key for session ids takes effect"),
+        (telemetry.otlp != old.telemetry.otlp, "address of the collector takes effect"),
         (catalog.cache != old.catalog.cache, "directory for cached lists takes effect"),
     ];
     changes.into_iter().filter_map(|(is_changed, subject)| is_changed.then_some(subject))

@@ -156,11 +156,30 @@ async fn only_the_chosen_calls_are_written() {
 }
 
 #[tokio::test]
+async fn a_service_without_telemetry_observes_no_call_and_says_so() {
+    let fakes = Fakes::new();
+    let servers = fakes.server("fake", &[]);
+    let mut daemon = Daemon::with(format!("[telemetry]\nenabled = false\n{servers}")).ready();
+    let client = daemon.client("/").initialized().await;
+    client.tool("fake__echo", json!({ "value": 1 })).await;
+    let socket = daemon.control().display().to_string();
+    let (code, stdout, stderr) = daemon::run(&["calls", "--socket", &socket]);
+    assert_eq!((code, stdout.as_str()), (0, ""));
+    assert!(stderr.contains("`telemetry.enabled` is false"), "{stderr}");
+    assert!(printed(&daemon, &["top"]).contains("`telemetry.enabled` is false"));
+
+    daemon.rewrite(&servers);
+    daemon.reload();
+    client.tool("fake__echo", json!({ "value": 2 })).await;
+    assert_eq!(calls(&daemon, &[]).len(), 1);
+}
+
+#[tokio::test]
 async fn the_calls_of_a_script_name_the_call_that_caused_them() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/meta").initialized().await;
-    let code = "await call('fake', 'echo', { value: 1 }); return (await call('fake', 'echo', { value: 2 })).value";
+    let code = "await servers.fake.echo({ value: 1 }); return await servers.fake.echo({ value: 2 })";
     client.tool("mcp_execute", json!({ "code": code })).await;
     let found = calls(&daemon, &[]);
     let script = found.iter().find(|call| call["tool"] == "mcp_execute").expect("the script");
