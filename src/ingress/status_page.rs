@@ -41,7 +41,7 @@ const LOGIN: &str = "/status/login";
 /// The cookie that opens the page.
 const COOKIE_NAME: &str = "metamcp_page";
 
-/// What a browser asks for.
+/// The request of a browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageRequest {
     Page,

@@ -13,7 +13,7 @@ use prometheus_client::{
 pub(super) struct MetricFamily {
     /// The name, without the suffixes for units and counters.
     pub(super) name: &'static str,
-    /// What one sample says, without the full stop.
+    /// The meaning of one sample, without the full stop.
     pub(super) help: &'static str,
     pub(super) unit: Option<Unit>,
     pub(super) kind: FamilyKind,

@@ -14,7 +14,7 @@ use super::{
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What the page shows, as the control interface answers.
+/// The content of the page, as the control interface answers.
 #[derive(Clone, Debug, Default)]
 pub struct PageData {
     /// The answer to `daemon/status`.
