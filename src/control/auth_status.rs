@@ -39,11 +39,34 @@ fn states(servers: &[Arc<ServerSlot>], logins: &[LoginStatus]) -> Vec<Value> {
     servers.iter().map(|slot| json!({ "server": slot.name(), "auth": auth(slot) })).collect()
 }
 
+/// Returns the phases of the logins that servers have asked for. Nothing of it is for operators
+/// only.
+pub(super) fn logins(logins: &[LoginStatus]) -> Vec<Value> {
+    let asked = logins.iter().filter(|login| {
+        login.kind != LoginKind::StaticHeader && login.state != LoginState::NotAsked
+    });
+    let phase = |login: &LoginStatus| {
+        json!({
+            "server": login.server,
+            "state": login.state,
+            "expiresInMs": expires_in_ms(login, SystemTime::now()),
+        })
+    };
+    asked.map(phase).collect()
+}
+
+fn expires_in_ms(login: &LoginStatus, now: SystemTime) -> Option<u64> {
+    login.expires.map(|at| ms(at.duration_since(now).unwrap_or_default()))
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Returns the state of a login.
 fn oauth(login: &LoginStatus) -> Value {
     let now = SystemTime::now();
-    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let expires = login.expires.map(|at| ms(at.duration_since(now).unwrap_or_default()));
+    let expires = expires_in_ms(login, now);
     let refreshed = login.refreshed.map(|at| ms(now.duration_since(at).unwrap_or_default()));
     let mut state = json!({
         "type": "oauth",

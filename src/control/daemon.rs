@@ -9,7 +9,8 @@ use serde_json::json;
 use tokio::task;
 
 use super::{
-    ControlParams, ControlRequest, MethodResult, NamedFile, PeerCredentials, operator_command,
+    ControlParams, ControlRequest, MethodResult, NamedFile, PeerCredentials, auth_status,
+    operator_command,
 };
 use crate::{
     config::defaults,
@@ -37,6 +38,7 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
     let found = board.status();
     let calls = parts.views.calls();
     let tokens = calls.costs().comparisons(parts.views.list_sizes());
+    let logins = auth_status::logins(&parts.logins.statuses());
     let mut answer = json!({
         "pid": found.pid,
         "uid": rustix::process::geteuid().as_raw(),
@@ -51,6 +53,7 @@ pub(super) async fn status(request: &ControlRequest<'_>) -> MethodResult {
         "sessions": census.n_sessions(),
         "clientSessions": census.summaries(),
         "tokenCosts": tokens,
+        "logins": logins,
         "tasks": found.tasks,
         "generation": found.generation,
         "memoryBudget": camel(json!(found.memory_budget)),

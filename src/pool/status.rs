@@ -70,6 +70,8 @@ pub struct ServerFailure {
     pub text: String,
     /// Its cause, about the server: "its process exited with code 1".
     pub cause: String,
+    /// The next step for the operator.
+    pub remedy: String,
     /// The time.
     pub at: SystemTime,
 }
@@ -77,12 +79,14 @@ pub struct ServerFailure {
 impl ServerFailure {
     /// Returns the failure of an attempt to connect that fails now.
     pub(super) fn of_connect(error: &ConnectError) -> Self {
-        Self { text: chain(error), cause: error.cause(), at: SystemTime::now() }
+        let remedy = error.hint().into_owned();
+        Self { text: chain(error), cause: error.cause(), remedy, at: SystemTime::now() }
     }
 
-    /// Returns the failure of a connection that ends now.
-    pub(super) fn of_end(reason: &RequestFailure) -> Self {
-        Self { text: reason.to_string(), cause: reason.cause(), at: SystemTime::now() }
+    /// Returns the failure of a connection to `server` that ends now.
+    pub(super) fn of_end(reason: &RequestFailure, server: &ServerName) -> Self {
+        let remedy = reason.hint(server).into_owned();
+        Self { text: reason.to_string(), cause: reason.cause(), remedy, at: SystemTime::now() }
     }
 }
 

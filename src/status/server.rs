@@ -32,6 +32,9 @@ pub struct ServerState {
     /// The cause of that, as a statement about the server: "its process exited with code 1".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// The next step for the operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
     /// The time of that error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_time: Option<String>,
@@ -105,6 +108,7 @@ impl ServerState {
             status: "disabled",
             error: None,
             cause: None,
+            remedy: None,
             error_time: None,
             stderr: Vec::new(),
             server_info: None,
@@ -185,6 +189,7 @@ impl StatusBoard {
                 .or_else(|| profile.map(|profile| profile.protocol_version.clone())),
             error: found.last_error,
             cause: found.failure.as_ref().map(|failure| failure.cause.clone()),
+            remedy: found.failure.as_ref().map(|failure| failure.remedy.clone()),
             error_time: found.failure.map(|failure| time_format::rfc3339_of(failure.at)),
             events: Vec::new(),
             stderr: slot.error_lines(),

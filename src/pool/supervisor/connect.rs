@@ -16,6 +16,7 @@ use crate::{
         server_events::ServerEventKind,
         status::ServerFailure,
     },
+    server_name::ServerName,
     single_flight::FlightWaiter,
     telemetry::message_id::message_id,
 };
@@ -238,7 +239,7 @@ impl Supervisor {
         let permits = {
             let mut state = self.state();
             // The exit status of a process is known only now.
-            state.history.note_end(&connection);
+            state.history.note_end(&connection, &self.context.name);
             if let Some(reason) = connection.reason().filter(|reason| !reason.is_by_metamcp()) {
                 self.context.events.record(ServerEventKind::Ended, &reason.cause());
             }
@@ -269,7 +270,7 @@ impl Supervisor {
         // Unanswered pings count as a failed use of the connection.
         let is_fault = matches!(connection.reason(), Some(RequestFailure::Unresponsive));
         self.transition(&mut state, |life| life.lose(is_fault, Instant::now()));
-        state.history.note_end(connection);
+        state.history.note_end(connection, &self.context.name);
         self.context.losses.fetch_add(1, Ordering::Relaxed);
         self.schedule_reconnect(&mut state);
     }
@@ -297,13 +298,13 @@ impl ConnectionHistory {
     }
 
     /// Records why a connection has ended, if that is known.
-    fn note_end(&mut self, connection: &Connection) {
+    fn note_end(&mut self, connection: &Connection, server: &ServerName) {
         self.error_lines = connection.error_lines();
         match connection.reason() {
             // metamcp closed it.
             None => {}
             Some(reason) if reason.is_by_metamcp() => {}
-            Some(reason) => self.failure = Some(ServerFailure::of_end(reason)),
+            Some(reason) => self.failure = Some(ServerFailure::of_end(reason, server)),
         }
     }
 }
