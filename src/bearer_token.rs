@@ -67,7 +67,7 @@ impl TokenError {
     }
 }
 
-/// A prefix by which the tag of the cookie differs from that of a token.
+/// The text that distinguishes the tag of the cookie from that of a token.
 const PAGE_COOKIE: &[u8] = b"the page of the service";
 
 /// The tag of a token, which suffices to recognize it.

@@ -40,6 +40,7 @@ mod message_dispatch;
 mod modern;
 mod notification_stream;
 mod origin;
+mod page_updates;
 mod progress_heartbeat;
 mod reply;
 mod reply_events;
@@ -82,6 +83,8 @@ pub struct IngressContext {
     connections: Arc<Evictables>,
     /// The streams that have no end of their own.
     streams: Arc<Evictables>,
+    /// The open pages that follow the service.
+    pages: Arc<Evictables>,
     /// The streams of clients that use HTTP with SSE.
     legacy_sse_streams: legacy_sse::LegacySseStreams,
     /// One permit for each answer on a resumable stream.
@@ -118,6 +121,7 @@ impl IngressContext {
             stop,
             drain_deadline,
             streams: Evictables::new(stream_bounds(connections.bounds())),
+            pages: Evictables::new(EvictionBounds { max: defaults::PAGES_MAX, reserve: 0 }),
             connections,
             legacy_sse_streams: legacy_sse::LegacySseStreams::default(),
             resumable,

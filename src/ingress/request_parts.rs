@@ -42,12 +42,18 @@ pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, IngressError>
 }
 
 /// Reads the body of a request, which counts for `account`.
-pub(super) async fn read_body(account: Account, mut body: Incoming) -> Result<Bytes, IngressError> {
-    let whole = http_body::read_whole(
-        &mut body,
-        defaults::BODY_BYTES_MAX,
-        MemoryPressurePolicy::Refuse(Some(account)),
-    );
+pub(super) async fn read_body(account: Account, body: Incoming) -> Result<Bytes, IngressError> {
+    read_body_up_to(account, body, defaults::BODY_BYTES_MAX).await
+}
+
+/// Reads the body of a request, of `length_max` bytes at most, which counts for `account`.
+pub(super) async fn read_body_up_to(
+    account: Account,
+    mut body: Incoming,
+    length_max: usize,
+) -> Result<Bytes, IngressError> {
+    let pressure = MemoryPressurePolicy::Refuse(Some(account));
+    let whole = http_body::read_whole(&mut body, length_max, pressure);
     let error = match time::timeout(defaults::BODY_TIMEOUT, whole).await {
         Ok(Ok(body)) => return Ok(body),
         Ok(Err(BodyReadError::Broken(_))) => return Err(IngressError::BodyIncomplete),

@@ -66,10 +66,8 @@ async fn dispatch(
         return Ok(cors::preflight(request.headers()));
     }
     if let Some(asked) = PageRequest::of(&request) {
-        permit.trust();
-        let token = context.token.get();
         // Boxed, to keep the future of other requests small.
-        return Box::pin(status_page::respond(context, asked, caller, request, token)).await;
+        return Box::pin(status_page::respond(context, &permit, asked, caller, request)).await;
     }
     if let Some(token) = context.token.get().filter(|_| !authentication::is_open(&request)) {
         if let Err(denied) = authentication::check(request.headers(), &token) {

@@ -2,7 +2,7 @@
 //!
 //! The page reads by the control interface, as the user that the kernel reports for the browser's
 //! connection. Where a token is set, a form takes it once; a cookie then opens this page, and nothing
-//! else.
+//! else: browsers send it to the paths below [`PAGE`] only, and other paths do not read it.
 
 use std::sync::Arc;
 
@@ -13,14 +13,17 @@ use hyper::{
     body::Incoming,
     header::{
         ACCEPT, CONTENT_SECURITY_POLICY, COOKIE, HeaderName, HeaderValue, LOCATION,
-        REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+        REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
     },
 };
 use serde_json::{Value, json};
-use tokio::time::{self, MissedTickBehavior};
 
 use super::{
-    Body, IngressContext, Response, RpcReply, authentication, error::IngressError, http_response,
+    Body, IngressContext, Response, RpcReply,
+    authentication::{self, BearerError},
+    error::IngressError,
+    http_response,
+    page_updates::PageUpdates,
     request_parts,
 };
 use crate::{
@@ -28,8 +31,8 @@ use crate::{
     config::defaults,
     fair_share::EvictablePermit,
     peer_process::ConnectedClient,
-    protocol::{ByteChunks, Message, ObjectMembers, jsonrpc::MessagePart, sse},
-    status_page::{self, LIVE_SECTIONS, PageData, html::Html},
+    protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
+    status_page::{self, FoundTools, PageData, ToolsQuery, html::Html},
 };
 
 /// The path of the page. It is at `/`, too.
@@ -41,7 +44,7 @@ const LOGIN: &str = "/status/login";
 /// The cookie that opens the page.
 const COOKIE_NAME: &str = "metamcp_page";
 
-/// The request of a browser.
+/// A part of the page that a browser asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageRequest {
     Page,
@@ -68,27 +71,37 @@ fn wants_html(headers: &HeaderMap) -> bool {
     values.any(|value| value.contains("text/html"))
 }
 
-/// Answers a request for the page from `caller`, who needs `token` where one is set.
+/// Answers a request for the page from `caller` on the connection of `permit`.
 pub(super) async fn respond(
     context: Arc<IngressContext>,
+    permit: &EvictablePermit,
     asked: PageRequest,
     caller: ConnectedClient,
     request: Request<Incoming>,
-    token: Option<BearerToken>,
 ) -> Result<Response, IngressError> {
+    let token = context.token.get();
     if let Some(token) = token {
         if asked == PageRequest::Login {
             return login(&context, caller, request, &token).await;
         }
         let headers = request.headers();
-        if !has_cookie(headers, &token) && authentication::check(headers, &token).is_err() {
-            let page = status_page::login_page(false);
-            return Ok(html(StatusCode::UNAUTHORIZED, page));
+        if !has_cookie(headers, &token)
+            && let Err(denied) = authentication::check(headers, &token)
+        {
+            return match (denied, asked) {
+                (BearerError::Missing, PageRequest::Page) if request.uri().path() != PAGE => {
+                    // The browser has the cookie for this path only.
+                    Ok(see_page())
+                }
+                (BearerError::Missing, PageRequest::Page) => Ok(ask_for_token(false)),
+                _ => Err(authentication::refuse(&context, denied, &caller, request).await),
+            };
         }
     }
+    permit.trust();
     match asked {
         PageRequest::Page => page(&context, caller, request.uri().query()).await,
-        PageRequest::Events => events(context, caller),
+        PageRequest::Events => events(context, caller, token),
         PageRequest::Login => Ok(see_page()),
     }
 }
@@ -101,22 +114,31 @@ async fn login(
     token: &BearerToken,
 ) -> Result<Response, IngressError> {
     let is_secure = context.views.config().listen.tls.is_some();
-    let body = request_parts::read_body(caller.holder.account, request.into_body()).await?;
+    let (account, length_max) = (caller.holder.account, defaults::PAGE_LOGIN_BYTES_MAX);
+    let body = request_parts::read_body_up_to(account, request.into_body(), length_max).await?;
     let sent = form_urlencoded::parse(&body).find(|(name, _)| name == "token");
     if !sent.is_some_and(|(_, sent)| token.matches(sent.as_bytes())) {
         return match authentication::delay_wrong_token(context, &caller).await {
-            true => Ok(html(StatusCode::UNAUTHORIZED, status_page::login_page(true))),
+            true => Ok(ask_for_token(true)),
             false => Err(IngressError::TooManyWrongTokens { is_read: true }),
         };
     }
     let secure = if is_secure { "; Secure" } else { "" };
     let cookie = token.page_cookie();
-    let cookie = format!("{COOKIE_NAME}={cookie}; Path=/; HttpOnly; SameSite=Strict{secure}");
+    let cookie = format!("{COOKIE_NAME}={cookie}; Path={PAGE}; HttpOnly; SameSite=Strict{secure}");
     let mut response = see_page();
     if let Ok(cookie) = HeaderValue::try_from(cookie) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
     Ok(response)
+}
+
+/// Returns the form that takes the token.
+fn ask_for_token(is_wrong: bool) -> Response {
+    let mut response = html(StatusCode::UNAUTHORIZED, status_page::login_page(is_wrong));
+    let challenge = if is_wrong { BearerError::Wrong } else { BearerError::Missing }.challenge();
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
 }
 
 fn has_cookie(headers: &HeaderMap, token: &BearerToken) -> bool {
@@ -135,25 +157,30 @@ fn see_page() -> Response {
     response
 }
 
-/// Returns the page, with the answer to the search of the query.
+/// Returns the page, with the answer to `query`.
 async fn page(
     context: &IngressContext,
     caller: ConnectedClient,
     query: Option<&str>,
 ) -> Result<Response, IngressError> {
-    let words = form_urlencoded::parse(query.unwrap_or_default().as_bytes())
-        .find(|(name, _)| name == "q")
-        .map(|(_, words)| words.trim().to_owned())
-        .unwrap_or_default();
-    let data = match read(context, caller).await {
-        Ok(data) => data,
-        Err(message) => PageData::failed(message),
-    };
-    let found = match words.is_empty() {
-        true => None,
-        false => Some(search(context, caller, &words).await),
-    };
-    Ok(html(StatusCode::OK, status_page::page(&data, &words, found.as_ref())))
+    let query = tools_query(query.unwrap_or_default());
+    let data = read(context, caller).await.unwrap_or_else(PageData::failed);
+    let found = find(context, caller, &query).await;
+    Ok(html(StatusCode::OK, status_page::page(&data, &query, &found)))
+}
+
+fn tools_query(query: &str) -> ToolsQuery {
+    let mut asked = ToolsQuery::default();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let member = match &*name {
+            "q" => &mut asked.words,
+            "server" => &mut asked.server,
+            "tool" => &mut asked.tool,
+            _ => continue,
+        };
+        value.trim().clone_into(member);
+    }
+    asked
 }
 
 fn html(status: StatusCode, page: Html) -> Response {
@@ -161,7 +188,8 @@ fn html(status: StatusCode, page: Html) -> Response {
     let mut response = http_response::with_body(status, "text/html; charset=utf-8", body);
     let fixed: [(HeaderName, &'static str); 4] = [
         (CONTENT_SECURITY_POLICY, status_page::content_policy()),
-        (REFERRER_POLICY, "no-referrer"),
+        // With `no-referrer`, a browser sends the form with `Origin: null`, which is refused.
+        (REFERRER_POLICY, "same-origin"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
     ];
@@ -182,20 +210,49 @@ async fn read(context: &IngressContext, caller: ConnectedClient) -> Result<PageD
     })
 }
 
-/// Searches for tools, and reads their definitions.
-async fn search(
+/// Returns the tools that `query` asks for, and the definition.
+async fn find(context: &IngressContext, caller: ConnectedClient, query: &ToolsQuery) -> FoundTools {
+    let tools = match (query.words.as_str(), query.server.as_str()) {
+        ("", "") => None,
+        ("", server) => Some(listed(context, caller, server).await),
+        (words, _) => {
+            let params = json!({ "query": words, "explain": true, "limit": defaults::PAGE_TOOLS });
+            let found = ask(context, caller, "tools/search", &params).await;
+            Some(found.map(|mut found| members(found["tools"].take())))
+        }
+    };
+    let definition = match query.tool.as_str() {
+        "" => None,
+        tool => Some(ask(context, caller, "tools/info", &json!({ "name": tool })).await),
+    };
+    FoundTools { tools, definition }
+}
+
+/// Returns the tools of a server in the form of those that a search finds.
+async fn listed(
     context: &IngressContext,
     caller: ConnectedClient,
-    words: &str,
-) -> Result<Value, String> {
-    let params = json!({ "query": words, "explain": true, "limit": defaults::PAGE_TOOLS });
-    let mut found = ask(context, caller, "tools/search", &params).await?;
-    for tool in found["tools"].as_array_mut().into_iter().flatten() {
-        let part = |name: &str| tool[name].as_str().unwrap_or_default();
-        let params = json!({ "name": format!("{}/{}", part("server"), part("tool")) });
-        tool["definition"] = ask(context, caller, "tools/info", &params).await.unwrap_or_default();
+    server: &str,
+) -> Result<Vec<Value>, String> {
+    let params = json!({ "server": server, "includeSchema": true, "schemaDepth": 0 });
+    let tools = members(ask(context, caller, "tools/list", &params).await?);
+    let found = tools.into_iter().map(|mut listed| {
+        let mut tool = listed["tool"].take();
+        json!({
+            "server": listed["server"].take(),
+            "tool": tool["name"].take(),
+            "title": tool["title"].take(),
+            "description": tool["description"].take(),
+        })
+    });
+    Ok(found.collect())
+}
+
+fn members(list: Value) -> Vec<Value> {
+    match list {
+        Value::Array(members) => members,
+        _ => Vec::new(),
     }
-    Ok(found)
 }
 
 /// Asks the control interface, and returns the result, or the message of the error.
@@ -220,93 +277,20 @@ async fn ask(
     serde_json::from_str(result).map_err(|error| error.to_string())
 }
 
-/// The updates of one open page.
-struct PageUpdates {
+/// Opens the stream of updates. A token that differs from `token` ends it.
+fn events(
     context: Arc<IngressContext>,
     caller: ConnectedClient,
-    permit: EvictablePermit,
-    ticks: time::Interval,
-    /// The sections as the browser has them.
-    shown: [Html; LIVE_SECTIONS.len()],
-}
-
-/// Opens the stream of updates.
-fn events(context: Arc<IngressContext>, caller: ConnectedClient) -> Result<Response, IngressError> {
-    let permit = context.stream_permit(caller.holder)?;
-    let mut ticks = time::interval(defaults::PAGE_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let updates = PageUpdates { context, caller, permit, ticks, shown: Default::default() };
+    token: Option<BearerToken>,
+) -> Result<Response, IngressError> {
+    let permit = context.pages.admit(caller.holder).ok_or(IngressError::StreamsFull)?;
+    let (stop, tokens) = (context.stop.clone(), Arc::clone(&context.token));
+    let read = move || {
+        let context = Arc::clone(&context);
+        async move { read(&context, caller).await.unwrap_or_else(PageData::failed) }
+    };
+    let updates = PageUpdates::new(read, permit, stop, move || tokens.get() == token);
     Ok(http_response::event_stream(stream::unfold(updates, |mut updates| async move {
         updates.next().await.map(|event| (event, updates))
     })))
-}
-
-impl PageUpdates {
-    /// Returns the changed sections as events, or a comment that keeps the stream open; `None` ends
-    /// the stream.
-    async fn next(&mut self) -> Option<ByteChunks> {
-        tokio::select! {
-            _ = self.ticks.tick() => {}
-            () = self.context.stop.cancelled() => return None,
-            // Another browser needs the room.
-            () = self.permit.evicted() => return None,
-        }
-        self.permit.touch();
-        let data = match read(&self.context, self.caller).await {
-            Ok(data) => data,
-            Err(message) => PageData::failed(message),
-        };
-        let changed = changed_sections(&mut self.shown, &data);
-        Some(if changed.is_empty() { sse::KEEP_ALIVE.into() } else { Bytes::from(changed).into() })
-    }
-}
-
-/// Returns the events for the sections that differ from those `shown`, and records them.
-fn changed_sections(shown: &mut [Html; LIVE_SECTIONS.len()], data: &PageData) -> String {
-    let mut events = String::new();
-    for (section, shown) in LIVE_SECTIONS.into_iter().zip(shown) {
-        let now = status_page::section(section, data);
-        if now != *shown {
-            let update = json!({ "id": section.id(), "html": now.as_str() });
-            events.push_str(&format!("event: section\ndata: {update}\n\n"));
-            *shown = now;
-        }
-    }
-    events
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_browser_gets_only_the_sections_that_have_changed() {
-        let mut shown = Default::default();
-        let status = |version: &str| PageData {
-            status: json!({ "version": version, "servers": [] }),
-            ..PageData::default()
-        };
-        let first = changed_sections(&mut shown, &status("1"));
-        assert_eq!(first.matches("event: section\n").count(), LIVE_SECTIONS.len());
-        assert_eq!(changed_sections(&mut shown, &status("1")), "");
-        let second = changed_sections(&mut shown, &status("2"));
-        assert!(second.starts_with("event: section\ndata: {"), "{second}");
-        assert_eq!(second.lines().filter(|line| line.starts_with("data: ")).count(), 1);
-    }
-
-    #[test]
-    fn a_thousand_updates_keep_no_more_than_the_last_one() {
-        let mut shown = Default::default();
-        let data = |number: u32| PageData {
-            status: json!({ "version": format!("{number:04}"), "servers": [] }),
-            ..PageData::default()
-        };
-        changed_sections(&mut shown, &data(0));
-        let size = |shown: &[Html]| shown.iter().map(|html| html.as_str().len()).sum::<usize>();
-        let first = size(&shown);
-        for number in 1..1000 {
-            changed_sections(&mut shown, &data(number));
-        }
-        assert_eq!(size(&shown), first);
-    }
 }

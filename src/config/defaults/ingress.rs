@@ -149,6 +149,13 @@ pub const EXPOSED_NAME_MAX: usize = 64 - "mcp__metamcp__".len();
 /// The interval at which an open page of the service gets its changes.
 pub const PAGE_INTERVAL: Duration = Duration::from_secs(3);
 
+/// The largest number of pages that follow the service at once. Each reads its state.
+pub const PAGES_MAX: usize = 16;
+
+/// The largest body that a login to the page may have: the longest token, with each byte encoded in
+/// three.
+pub const PAGE_LOGIN_BYTES_MAX: usize = 3 * TOKEN_BYTES_MAX + 64;
+
 /// The number of calls that the page shows.
 pub const PAGE_CALLS: usize = 30;
 
