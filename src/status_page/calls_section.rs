@@ -2,50 +2,70 @@
 
 use serde_json::Value;
 
-use super::html::Html;
+use super::{
+    facts::{TEXT_BYTES_MAX, array, client, text, time},
+    html::Html,
+    table::table,
+};
+
+/// The share of the calls in the bytes of the page.
+const CALLS_BYTES_MAX: usize = 12_000;
 
 /// Returns the section: the newest call first.
 pub(super) fn calls(calls: &Value) -> Html {
     let mut html = Html::default();
-    let calls = calls["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut calls = array(&calls["calls"]).to_vec();
     if calls.is_empty() {
         html.markup("<p>No call has ended yet.</p>");
         return html;
     }
-    html.markup("<div class=\"wide\"><table><thead><tr><th scope=\"col\">Time</th><th scope=\"col\">Tool</th><th scope=\"col\">Client</th><th scope=\"col\">Outcome</th><th scope=\"col\">Duration</th></tr></thead><tbody>");
-    for call in calls.iter().rev() {
-        let text = |name: &str| call[name].as_str().unwrap_or_default();
-        let class = match text("outcome") {
-            "ok" => "good",
-            "cancelled" => "quiet",
-            _ => "bad",
-        };
-        html.markup("<tr><td><time>").text(text("time")).markup("</time></td><td>");
-        if !text("server").is_empty() {
-            html.text(text("server")).markup(" / ");
-        }
-        let item = if text("tool").is_empty() { text("method") } else { text("tool") };
-        html.text(item).markup("</td><td>").text(text("client"));
-        html.markup(" <small>")
-            .text(text("clientVersion"))
-            .markup("</small></td><td><span class=\"");
-        html.markup(class).markup("\">").text(text("outcome")).markup("</span>");
-        if !text("cause").is_empty() {
-            html.markup("<p class=\"cause\">").text(text("cause")).markup("</p>");
-        }
-        match &call["error"] {
-            Value::Null => {}
-            Value::String(code) => {
-                html.markup(" <code>").text(code).markup("</code>");
-            }
-            code => {
-                html.markup(" <code>").number(code).markup("</code>");
-            }
-        }
+    calls.reverse();
+    let columns = [
+        ("Tool", false),
+        ("Time (UTC)", false),
+        ("Client", false),
+        ("Outcome", false),
+        ("Duration", true),
+    ];
+    html.part(&table(columns, &calls, CALLS_BYTES_MAX, |call| {
         let ms = call["durationMs"].as_f64().unwrap_or_default();
-        html.markup("</td><td class=\"n\">").number(format_args!("{ms:.1} ms"));
-        html.markup("</td></tr>");
+        let duration = Html::of_text(&format!("{ms:.1} ms"));
+        let of = client(text(call, "client"), text(call, "clientVersion"));
+        [tool(call), time(text(call, "time")), of, outcome(call), duration]
+    }));
+    html
+}
+
+fn tool(call: &Value) -> Html {
+    let mut html = Html::default();
+    if !text(call, "server").is_empty() {
+        html.text(text(call, "server")).markup(" / ");
     }
-    html.markup("</tbody></table></div>");
+    let item = if text(call, "tool").is_empty() { "method" } else { "tool" };
+    html.cut(text(call, item), TEXT_BYTES_MAX);
+    html
+}
+
+fn outcome(call: &Value) -> Html {
+    let class = match text(call, "outcome") {
+        "ok" => "good",
+        "cancelled" => "quiet",
+        _ => "bad",
+    };
+    let mut html = Html::default();
+    html.markup("<span class=\"").markup(class).markup("\">");
+    html.text(text(call, "outcome")).markup("</span>");
+    match &call["error"] {
+        Value::Null => {}
+        Value::String(code) => {
+            html.markup(" <code>").cut(code, TEXT_BYTES_MAX).markup("</code>");
+        }
+        code => {
+            html.markup(" <code>").number(code).markup("</code>");
+        }
+    }
+    if !text(call, "cause").is_empty() {
+        html.markup("<p class=\"cause\">").cut(text(call, "cause"), TEXT_BYTES_MAX).markup("</p>");
+    }
     html
 }

@@ -1,58 +1,90 @@
-//! The clients that are connected.
+//! The clients that are connected, and what their tool lists cost.
 
 use serde_json::Value;
 
-use super::html::Html;
+use super::{
+    facts::{TEXT_BYTES_MAX, array, client, text},
+    html::Html,
+    table::table,
+};
 use crate::time_format;
+
+/// The share of each of the two tables in the bytes of the page.
+const CLIENTS_BYTES_MAX: usize = 5_000;
 
 /// Returns the section.
 pub(super) fn clients(status: &Value) -> Html {
     let mut html = Html::default();
-    let clients = status["clientSessions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let clients = array(&status["clientSessions"]);
     if clients.is_empty() {
         html.markup("<p>No client is connected. <code>metamcp connect</code> connects one.</p>");
-        return html;
+    } else {
+        html.part(&connected(clients));
     }
-    html.markup("<div class=\"wide\"><table><thead><tr><th scope=\"col\">Client</th><th scope=\"col\">Sessions</th><th scope=\"col\">Transport</th><th scope=\"col\">Last call</th><th scope=\"col\">Servers used</th></tr></thead><tbody>");
-    for client in clients {
-        let text = |name: &str| client[name].as_str().unwrap_or_default();
-        let name = if text("name").is_empty() { "a client without a name" } else { text("name") };
-        html.markup("<tr><th scope=\"row\">").text(name);
-        html.markup(" <small>").text(text("version")).markup("</small></th><td class=\"n\">");
-        html.number(client["sessions"].as_u64().unwrap_or_default());
-        html.markup("</td><td>").text(text("transport")).markup("</td><td>");
-        match client["lastCallAgoMs"].as_u64() {
-            Some(ago) => html.text(&time_format::in_two_units(ago)).markup(" ago"),
-            None => html.markup("never"),
-        };
-        html.markup("</td><td>");
-        let servers = client["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let servers: Vec<&str> = servers.iter().filter_map(Value::as_str).collect();
-        html.text(&servers.join(", ")).markup("</td></tr>");
-    }
-    html.markup("</tbody></table></div>").part(&token_costs(status));
+    html.part(&token_costs(status));
     html
+}
+
+fn connected(clients: &[Value]) -> Html {
+    let columns = [
+        ("Client", false),
+        ("Sessions", true),
+        ("Transport", false),
+        ("Last call", false),
+        ("Servers used", false),
+    ];
+    table(columns, clients, CLIENTS_BYTES_MAX, |found| {
+        let last = found["lastCallAgoMs"].as_u64().map_or_else(
+            || "never".to_owned(),
+            |ago| format!("{} ago", time_format::in_two_units(ago)),
+        );
+        let servers: Vec<&str> =
+            array(&found["servers"]).iter().filter_map(Value::as_str).collect();
+        let mut used = Html::default();
+        used.cut(&servers.join(", "), TEXT_BYTES_MAX);
+        [
+            client(text(found, "name"), text(found, "version")),
+            Html::of_number(found["sessions"].as_u64().unwrap_or_default()),
+            Html::of_text(&format!("{}, {}", text(found, "transport"), text(found, "era"))),
+            Html::of_text(&last),
+            used,
+        ]
+    })
 }
 
 /// Returns what the tool lists cost each client, and which view would cost less.
 fn token_costs(status: &Value) -> Html {
     let mut html = Html::default();
-    let costs = status["tokenCosts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let costs = array(&status["tokenCosts"]);
     if costs.is_empty() {
         return html;
     }
-    html.markup("<h3>Tokens that tool lists cost</h3><div class=\"wide\"><table><thead><tr><th scope=\"col\">Client</th><th scope=\"col\">View</th><th scope=\"col\">Tool list</th><th scope=\"col\">Calls</th><th scope=\"col\">Read at /direct</th><th scope=\"col\">Read at /meta</th><th scope=\"col\">Cheaper</th></tr></thead><tbody>");
-    for cost in costs {
-        let text = |name: &str| cost[name].as_str().unwrap_or_default();
-        html.markup("<tr><th scope=\"row\">").text(text("client"));
-        html.markup(" <small>").text(text("version")).markup("</small></th><td>/");
-        html.text(text("view")).markup("</td>");
-        for name in ["listTokens", "calls", "directTokens", "metaTokens"] {
-            html.markup("<td class=\"n\">");
-            html.number(cost[name].as_u64().unwrap_or_default()).markup("</td>");
-        }
-        html.markup("<td>/").text(text("cheaper")).markup("</td></tr>");
-    }
-    html.markup("</tbody></table></div><p><small>At 4.2 bytes for a token. A model reads its list in each turn; at /meta each search is a further turn. A client at /direct is taken to search once for each call.</small></p>");
+    let columns = [
+        ("Client", false),
+        ("View", true),
+        ("Tool list", true),
+        ("Calls", true),
+        ("Searches", true),
+        ("Read at /direct", true),
+        ("Read at /meta", true),
+        ("Cheaper", false),
+    ];
+    html.markup("<h3>Tokens that tool lists cost</h3>");
+    html.part(&table(columns, costs, CLIENTS_BYTES_MAX, |cost| {
+        let number = |name: &str| cost[name].as_u64().unwrap_or_default();
+        let [list, calls, searches, direct, meta] =
+            ["listTokens", "calls", "searches", "directTokens", "metaTokens"]
+                .map(|name| Html::of_number(number(name)));
+        let view = Html::of_text(&format!("/{}", text(cost, "view")));
+        let saved = number("directTokens").abs_diff(number("metaTokens"));
+        let cheaper = match text(cost, "cheaper") == text(cost, "view") {
+            true => "this one: the other costs",
+            false => "the other one: this one costs",
+        };
+        let cheaper = Html::of_text(&format!("{cheaper} {saved} more"));
+        let of = client(text(cost, "client"), text(cost, "version"));
+        [of, view, list, calls, searches, direct, meta, cheaper]
+    }));
+    html.markup("<p><small>At 4.2 bytes for a token. A model reads its list in each turn, and each call is a turn. At /meta the list is short, but each search is a further turn, and its reply stays. A client at /direct is taken to search once for each call.</small></p>");
     html
 }

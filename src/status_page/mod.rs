@@ -7,10 +7,13 @@
 
 mod calls_section;
 mod clients_section;
+mod facts;
 pub mod html;
 mod overview_section;
 mod page;
 mod servers_section;
+mod table;
 mod tools_section;
 
 pub use page::{LIVE_SECTIONS, PageData, Section, content_policy, login_page, page, section};
+pub use tools_section::{FoundTools, ToolsQuery};

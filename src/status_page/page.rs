@@ -7,14 +7,18 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    calls_section::calls, clients_section::clients, html::Html, overview_section::overview,
-    servers_section::servers, tools_section::tools,
+    calls_section::calls,
+    clients_section::clients,
+    html::Html,
+    overview_section::overview,
+    servers_section::servers,
+    tools_section::{FoundTools, ToolsQuery, tools},
 };
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The content of the page, as the control interface answers.
+/// The data of the page, as the control interface answers.
 #[derive(Clone, Debug, Default)]
 pub struct PageData {
     /// The answer to `daemon/status`.
@@ -87,8 +91,8 @@ pub fn section(section: Section, data: &PageData) -> Html {
     }
 }
 
-/// Returns the page, with the answer to the search `query` if there is one.
-pub fn page(data: &PageData, query: &str, found: Option<&Result<Value, String>>) -> Html {
+/// Returns the page, with the answer to `query`.
+pub fn page(data: &PageData, query: &ToolsQuery, found: &FoundTools) -> Html {
     let mut body = Html::default();
     body.markup("<header><h1>metamcp</h1> <p id=\"live\" role=\"status\">This page shows one moment.</p></header><main>");
     for live in LIVE_SECTIONS {
@@ -108,11 +112,11 @@ pub fn page(data: &PageData, query: &str, found: Option<&Result<Value, String>>)
 /// Returns the page that asks for the token.
 pub fn login_page(is_wrong: bool) -> Html {
     let mut body = Html::default();
-    body.markup("<header><h1>metamcp</h1></header><main><section><h2>Token</h2>");
+    body.markup("<header><h1>metamcp</h1></header><main><section aria-labelledby=\"h-token\"><h2 id=\"h-token\">Token</h2>");
     if is_wrong {
         body.markup("<p class=\"cause\" role=\"alert\">This is not the token of the service.</p>");
     }
-    body.markup("<form method=\"post\" action=\"/status/login\"><label for=\"token\">The token of this service, as <code>listen.token</code> names it</label> <input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"current-password\" required> <button>Open</button></form><p>It opens this page only, in this browser, and reads nothing else.</p></section></main>");
+    body.markup("<form method=\"post\" action=\"/status/login\"><label for=\"token\">The token of this service, as <code>listen.token</code> names it</label> <input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"current-password\" required> <button>Open</button></form><p>A cookie then opens this page, and nothing else, until the service starts again.</p></section></main>");
     document(&body, false)
 }
 
@@ -141,78 +145,4 @@ pub fn content_policy() -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// Texts that would break out of each place in a page.
-    const HOSTILE: [&str; 8] = [
-        "<script>alert(1)</script>",
-        "\"><img src=x onerror=alert(1)>",
-        "' onmouseover='alert(1)",
-        "</textarea></title></style></script><svg onload=alert(1)>",
-        "javascript:alert(1)",
-        "&lt;script&gt;",
-        "\u{202e}evil\u{0}",
-        "{{7*7}}${7*7}<%= 7*7 %>",
-    ];
-
-    fn hostile(text: &str) -> PageData {
-        PageData {
-            status: json!({
-                "version": text, "uptime": 1000, "sessions": 1,
-                "memory": { "ownBytes": 1, "serversBytes": 2, "savedBytes": 3 },
-                "servers": [{
-                    "name": text, "status": text, "cause": text, "errorTime": text, "era": text,
-                    "protocolVersion": text, "inFlight": 0, "breaker": { "nextProbeMs": 10 },
-                }],
-                "clientSessions": [{
-                    "name": text, "version": text, "transport": text, "sessions": 1,
-                    "servers": [text],
-                }],
-            }),
-            error: None,
-            top: json!({ "history": { text: [[1, 2.0, 3.0]] } }),
-            calls: json!({ "calls": [{
-                "time": text, "server": text, "tool": text, "client": text, "clientVersion": text,
-                "outcome": text, "cause": text, "error": text, "durationMs": 1.0,
-            }] }),
-        }
-    }
-
-    fn tags(html: &str) -> Vec<&str> {
-        html.split('<').skip(1).map(|tag| tag.split('>').next().unwrap_or_default()).collect()
-    }
-
-    #[test]
-    fn hostile_names_and_texts_stay_text() {
-        let found = |text: &str| {
-            Ok(json!({ "tools": [{
-                "server": text, "tool": text, "description": text,
-                "explanation": { "score": 1.0, "parts": [{ "name": text, "score": 1.0 }] },
-                "definition": { text: text },
-            }] }))
-        };
-        let harmless = page(&hostile("a"), "a", Some(&found("a"))).into_string();
-        for text in HOSTILE {
-            let html = page(&hostile(text), text, Some(&found(text))).into_string();
-            let (expected, found) = (tags(&harmless), tags(&html));
-            // The same elements; their attributes may have other values, but no other names.
-            assert_eq!(found.len(), expected.len(), "{text}");
-            for (expected, found) in expected.iter().zip(found) {
-                let names =
-                    |tag: &str| tag.split('"').step_by(2).map(str::to_owned).collect::<Vec<_>>();
-                assert_eq!(names(expected), names(found), "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_page_is_small_and_loads_nothing_from_outside() {
-        let html = page(&hostile("a"), "", None).into_string();
-        assert!(html.len() < 20_000, "{}", html.len());
-        assert!(!html.contains("http:") && !html.contains("https:") && !html.contains("//cdn"));
-        assert!(content_policy().starts_with("default-src 'none'"));
-    }
-}
+mod tests;
