@@ -35,6 +35,7 @@ mod login_rig;
 mod login_secrets;
 mod logins;
 mod screens;
+mod status_page;
 mod stdio;
 mod tasks;
 mod tls_front;
