@@ -36,10 +36,11 @@ let
     upstream
     ;
 
-  inherit ((import ./local-address.nix { inherit lib; }).listenAddress listen.http)
-    isLoopback
-    isOwnUrl
-    ;
+  addressOf = (import ./local-address.nix { inherit lib; }).listenAddress;
+  inherit (addressOf listen.http) isLoopback isOwnUrl;
+  # Home Manager has no option for the metrics besides those of the file.
+  metricsFirewall =
+    cfg ? metrics && cfg.metrics.enable && cfg.metrics.openFirewall && listen.metrics != null;
 
   # True if a command is `metamcp stdio`, which connects a client to this service.
   isBridge =
@@ -147,6 +148,12 @@ let
     firewall-of-loopback = [
       (require (cfg.openFirewall or false -> !isLoopback)
         "services.metamcp.openFirewall opens the port of ${listen.http}, but only this host can reach that address: remove it, or set services.metamcp.settings.listen.http to a network address, with listen.tls and listen.token."
+      )
+    ];
+
+    metrics-firewall-of-loopback = [
+      (require (metricsFirewall -> !(addressOf listen.metrics).isLoopback)
+        "services.metamcp.metrics.openFirewall opens the port of ${toString listen.metrics}, but only this host can reach that address: remove it, or set services.metamcp.metrics.listenAddress to a network address."
       )
     ];
 

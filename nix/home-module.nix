@@ -236,7 +236,10 @@ in
               X-Restart-Triggers = [
                 settings.listen.http
               ]
-              ++ lib.optional (settings.listen.control != null) settings.listen.control;
+              ++ lib.filter (address: address != null) [
+                settings.listen.control
+                settings.listen.metrics
+              ];
               # sd-switch restarts the service once, with the new unit. Meanwhile the
               # sockets queue new connections.
               X-SwitchMethod = "restart";

@@ -47,11 +47,13 @@ let
   controlGroup =
     if settings.listen.control_group != null then settings.listen.control_group else "metamcp";
 
+  hasMetrics = settings.listen.metrics != null;
   startsAtBoot = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 in
 {
   imports = [
     ./claude-code.nix
+    ./metrics.nix
     ./upstream.nix
   ];
 
@@ -205,6 +207,16 @@ in
         ];
         socketConfig.SocketGroup = controlGroup;
       };
+      metamcp-metrics = lib.mkIf hasMetrics {
+        description = "Metrics of metamcp";
+        wantedBy = [ "sockets.target" ];
+        partOf = [ "metamcp-addresses.service" ];
+        listenStreams = [ settings.listen.metrics ];
+        socketConfig = {
+          FileDescriptorName = "metrics";
+          Service = "metamcp.service";
+        };
+      };
     }
     // lib.mapAttrs' (
       name: { socket, ... }: lib.nameValuePair (serverUnit.unitName name) socket
@@ -228,7 +240,9 @@ in
               removeAttrs cfg.credentials credentialsOfUnits
             );
             SupplementaryGroups = [ "metamcp-servers" ];
-          };
+          }
+          # The service starts this socket first, also where it runs already without it.
+          // lib.optionalAttrs hasMetrics { Sockets = [ "metamcp-metrics.socket" ]; };
       };
 
       # A switch does not restart a changed socket unit, for example one with
@@ -242,7 +256,8 @@ in
           settings.listen.http
           settings.listen.control
           controlGroup
-        ];
+        ]
+        ++ lib.optional hasMetrics settings.listen.metrics;
         stopIfChanged = false;
         serviceConfig = {
           Type = "oneshot";

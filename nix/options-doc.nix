@@ -15,6 +15,7 @@ let
     servers = "The MCP servers, by name.";
     "servers.<name>.sandbox" = "The sandbox of a server unit.";
     upstream = "One endpoint that clients see unchanged.";
+    metrics = "The metrics at an address of their own.";
     claudeCode = "The configuration of Claude Code as a client.";
     settings = "The configuration file.";
     "settings.auth" = "The logins at servers that require one.";
@@ -30,7 +31,7 @@ let
     "settings.servers" = "The servers as tables of the configuration file, for exact control.";
     "settings.service" = "The behaviour of the service as a whole.";
     "settings.tasks" = "The calls that continue without their callers.";
-    "settings.telemetry" = "The view that operators have of calls.";
+    "settings.telemetry" = "What operators see of calls.";
     "settings.tools" = "The meta-tools of the view `meta`.";
   };
   # The first sections. The others follow in alphabetical order.
@@ -39,6 +40,7 @@ let
     "servers"
     "servers.<name>.sandbox"
     "upstream"
+    "metrics"
     "claudeCode"
   ];
 

@@ -92,6 +92,7 @@
   };
   max_connections.example = 8;
   proxy.example = "http://proxy.example.org:3128";
+  record_texts.example = "hash";
   retry.example = "never";
   sharing.example = "session";
   socket = {

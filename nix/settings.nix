@@ -112,6 +112,15 @@ in
         '';
       };
       keep_alive.example = "30s";
+      metrics = {
+        type = lib.types.nullOr address;
+        example = "127.0.0.1:12019";
+        description = ''
+          The address that serves `GET /metrics` without the token, and
+          nothing else.${if forUser then "" else " {file}`metamcp-metrics.socket` listens on it."} If
+          `null`, `/metrics` of the address for clients.
+        '';
+      };
       root.example = "passthrough:cluster";
       session.example = "strict";
       session_key = {

@@ -127,7 +127,7 @@
 //! | [`connect`] | the entry of metamcp in the files of clients |
 //! | [`confine`] | the confinement of a process before it runs untrusted code; dropped capabilities |
 //! | [`systemd`] | inherited sockets, notifications, the service's own unit |
-//! | [`telemetry`] | logs, also in memory, and the liveness of the event loops |
+//! | [`telemetry`] | logs, also in memory, measured durations, and the liveness of the event loops |
 //! | [`accept_loop`] | the accept loop, with a permit for each connection |
 //! | [`tls`] | the certificate of the service |
 //! | [`bearer_token`] | the token that clients must send |

@@ -153,6 +153,16 @@ impl StatusBoard {
         })
     }
 
+    /// Returns the connections to servers.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Returns the sessions of clients.
+    pub fn sessions(&self) -> &Arc<SessionRegistry> {
+        &self.sessions
+    }
+
     /// Records the configuration file in use.
     pub fn follow_config(&self, file: Option<&Path>) {
         let absolute = |file: &Path| path::absolute(file).unwrap_or_else(|_| file.to_owned());

@@ -9,6 +9,11 @@
   services.metamcp = {
     enable = true;
 
+    metrics = {
+      enable = true;
+      port = 12119;
+    };
+
     settings = {
       service.log_level = "debug";
       service.progress_beat = "0s";

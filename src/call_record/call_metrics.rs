@@ -7,28 +7,29 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
 };
 
+use arc_swap::ArcSwap;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, LabelSetEncoder},
-    metrics::{MetricType, counter::ConstCounter, histogram::Histogram},
+    metrics::{MetricType, counter::ConstCounter},
     registry::Unit,
 };
 
 use super::{CallOutcome, CallRecord};
-use crate::{config::defaults, server_name::ServerName};
-
-/// The bounds of the histograms, in seconds. Source: OpenTelemetry, semantic conventions for MCP,
-/// "Metrics".
-const BOUNDS: [f64; 14] =
-    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+use crate::{
+    config::defaults, server_name::ServerName, telemetry::duration_histogram::DurationHistogram,
+};
 
 /// The name of tools and servers beyond [`defaults::METRIC_SERIES_MAX`].
 const OTHER: &str = "other";
+
+/// The type of failures beyond it that have a number. Source: OpenTelemetry, `error.type`.
+const OTHER_ERROR: &str = "_OTHER";
 
 /// The type of a failure that a tool reports. Source: OpenTelemetry, semantic conventions for MCP.
 const TOOL_ERROR: &str = "tool_error";
@@ -36,9 +37,18 @@ const TOOL_ERROR: &str = "tool_error";
 /// The durations and sizes of calls, by server and tool.
 #[derive(Debug, Default)]
 pub struct CallMetrics {
-    operations: RwLock<HashMap<OperationLabels, Arc<OperationMetrics>>>,
+    /// Replaced by a longer copy for a new operation, so that calls wait for no lock.
+    operations: ArcSwap<Operations>,
+    /// Serialises changes.
+    changing: Mutex<()>,
+}
+
+/// The operations that are counted.
+#[derive(Clone, Debug, Default)]
+struct Operations {
+    by_labels: HashMap<OperationLabels, Arc<OperationMetrics>>,
     /// The number of operations with names that no server has answered to.
-    n_unproven: AtomicUsize,
+    n_unproven: usize,
 }
 
 /// The labels of calls that are counted together.
@@ -61,12 +71,12 @@ enum ErrorType {
     Code(i64),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct OperationMetrics {
     /// The durations that clients saw.
-    by_client: Histogram,
+    by_client: DurationHistogram,
     /// The durations from the last attempt to the answer of the server.
-    by_server: OnceLock<Histogram>,
+    by_server: OnceLock<DurationHistogram>,
     request_bytes: AtomicU64,
     answer_bytes: AtomicU64,
     n_retries: AtomicU64,
@@ -81,57 +91,88 @@ impl CallMetrics {
             tool: call.item.clone(),
             error: ErrorType::of(&call.outcome),
         });
-        metrics.by_client.observe(call.duration.as_secs_f64());
+        metrics.by_client.observe(call.duration);
         if let Some(at_server) = call.at_server {
-            metrics
-                .by_server
-                .get_or_init(|| Histogram::new(BOUNDS))
-                .observe(at_server.as_secs_f64());
+            metrics.by_server.get_or_init(DurationHistogram::default).observe(at_server);
         }
         metrics.request_bytes.fetch_add(call.request_bytes, Ordering::Relaxed);
         metrics.answer_bytes.fetch_add(call.answer_bytes, Ordering::Relaxed);
         metrics.n_retries.fetch_add(u64::from(call.n_retries), Ordering::Relaxed);
     }
 
-    fn of(&self, mut labels: OperationLabels) -> Arc<OperationMetrics> {
-        let known = self.operations.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known.get(&labels) {
+    fn of(&self, labels: OperationLabels) -> Arc<OperationMetrics> {
+        let known = self.operations.load();
+        if let Some(found) = known.find(&labels) {
             return Arc::clone(found);
         }
-        // A client may invent names, which must not take the place of real ones.
-        let is_proven = labels.error.is_of_tool()
-            || known.contains_key(&OperationLabels { error: ErrorType::None, ..labels.clone() });
-        let n_unproven = self.n_unproven.load(Ordering::Relaxed);
-        let is_full = known.len() >= defaults::METRIC_SERIES_MAX;
         drop(known);
-        if is_full || !is_proven && n_unproven >= defaults::METRIC_UNPROVEN_MAX {
-            (labels.server, labels.tool) = (None, Some(OTHER.into()));
-        } else if !is_proven {
-            self.n_unproven.fetch_add(1, Ordering::Relaxed);
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.operations.load();
+        // Another call may have added it meanwhile.
+        if let Some(found) = known.find(&labels) {
+            return Arc::clone(found);
         }
-        let mut known = self.operations.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(labels).or_default())
+        let mut longer = Operations::clone(&known);
+        let added = longer.add(labels);
+        self.operations.store(Arc::new(longer));
+        added
     }
 
     /// Returns all operations in the order of their labels.
     fn operations(&self) -> Vec<(OperationLabels, Arc<OperationMetrics>)> {
-        let known = self.operations.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.operations.load();
+        let known = known.by_labels.iter();
         let mut all: Vec<_> =
-            known.iter().map(|(labels, metrics)| (labels.clone(), Arc::clone(metrics))).collect();
+            known.map(|(labels, metrics)| (labels.clone(), Arc::clone(metrics))).collect();
         all.sort_by(|(first, _), (second, _)| first.cmp(second));
         all
     }
 }
 
-impl Default for OperationMetrics {
-    fn default() -> Self {
-        Self {
-            by_client: Histogram::new(BOUNDS),
-            by_server: OnceLock::new(),
-            request_bytes: AtomicU64::new(0),
-            answer_bytes: AtomicU64::new(0),
-            n_retries: AtomicU64::new(0),
-        }
+impl Operations {
+    /// Returns the operation that calls with `labels` are counted as, if it exists.
+    fn find(&self, labels: &OperationLabels) -> Option<&Arc<OperationMetrics>> {
+        self.by_labels.get(labels).or_else(|| match self.has_room_for(labels) {
+            true => None,
+            false => self.by_labels.get(&labels.clone().other()),
+        })
+    }
+
+    /// Adds the operation that calls with `labels` are counted as.
+    fn add(&mut self, labels: OperationLabels) -> Arc<OperationMetrics> {
+        let labels = match self.has_room_for(&labels) {
+            true => {
+                self.n_unproven += usize::from(!self.is_proven(&labels));
+                labels
+            }
+            false => labels.other(),
+        };
+        Arc::clone(self.by_labels.entry(labels).or_default())
+    }
+
+    /// Returns whether a new operation gets a series of its own.
+    fn has_room_for(&self, labels: &OperationLabels) -> bool {
+        self.by_labels.len() < defaults::METRIC_SERIES_MAX
+            && (self.n_unproven < defaults::METRIC_UNPROVEN_MAX || self.is_proven(labels))
+    }
+
+    /// Returns whether a server has answered to the name. A client may invent names, which must not
+    /// take the place of real ones.
+    fn is_proven(&self, labels: &OperationLabels) -> bool {
+        let success = || OperationLabels { error: ErrorType::None, ..labels.clone() };
+        labels.error.is_of_tool() || self.by_labels.contains_key(&success())
+    }
+}
+
+impl OperationLabels {
+    /// Returns the labels of all calls that have no series of their own.
+    fn other(self) -> Self {
+        let error = match self.error {
+            // A server may send any number.
+            ErrorType::Code(_) => ErrorType::Named(OTHER_ERROR),
+            error => error,
+        };
+        Self { server: None, tool: Some(OTHER.into()), error, ..self }
     }
 }
 
@@ -175,7 +216,7 @@ impl Collector for CallMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let operations = self.operations();
         let mut histogram =
-            |name: &str, help: &str, of: fn(&OperationMetrics) -> Option<&Histogram>| {
+            |name: &str, help: &str, of: fn(&OperationMetrics) -> Option<&DurationHistogram>| {
                 let seconds = Unit::Seconds;
                 let mut family =
                     encoder.encode_descriptor(name, help, Some(&seconds), MetricType::Histogram)?;
@@ -278,5 +319,32 @@ mod tests {
         }
         assert_eq!(metrics.operations().len(), defaults::METRIC_SERIES_MAX + 1);
         assert!(exposed(&metrics).contains(r#"gen_ai_tool_name="other",error_type="""#));
+    }
+
+    #[test]
+    fn no_server_makes_series_without_end_by_its_tools_or_its_errors() {
+        let metrics = Arc::<CallMetrics>::default();
+        for number in 0..2 * defaults::METRIC_SERIES_MAX {
+            metrics.count(&record("git", &format!("tool{number}")));
+        }
+        let n_series = metrics.operations().len();
+        assert_eq!(n_series, defaults::METRIC_SERIES_MAX + 1);
+        for code in 0..2 * defaults::METRIC_SERIES_MAX {
+            let outcome = CallOutcome::ServerError(code as i64);
+            metrics.count(&CallRecord { outcome, ..record("git", &format!("error{code}")) });
+            let outcome = CallOutcome::ServerError(code as i64);
+            metrics.count(&CallRecord { outcome, ..record("git", "tool1") });
+        }
+        assert_eq!(metrics.operations().len(), n_series + 1);
+        assert!(exposed(&metrics).contains(r#"gen_ai_tool_name="other",error_type="_OTHER""#));
+    }
+
+    #[test]
+    fn a_hostile_name_stays_one_label() {
+        let metrics = Arc::<CallMetrics>::default();
+        metrics.count(&record("git", "a\"} 1\nfake_total 1\n\\"));
+        let text = exposed(&metrics);
+        assert!(text.contains(r#"gen_ai_tool_name="a\"} 1\nfake_total 1\n\\","#), "{text}");
+        assert!(text.lines().all(|line| line.starts_with("# ") || line.contains('{')), "{text}");
     }
 }

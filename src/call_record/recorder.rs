@@ -36,6 +36,8 @@ pub struct CallRecorder {
     running: RunningCalls,
     recent: RecentCalls,
     costs: TokenCosts,
+    /// The number of records that were not written in time.
+    n_dropped: AtomicU64,
     /// The calls whose records are written.
     recorded: ArcSwap<RecordedCalls>,
 }
@@ -53,6 +55,7 @@ impl Default for CallRecorder {
             running: RunningCalls::default(),
             recent: RecentCalls::default(),
             costs: TokenCosts::default(),
+            n_dropped: AtomicU64::new(0),
             recorded,
         }
     }
@@ -138,6 +141,16 @@ impl CallRecorder {
     /// Returns the metrics of calls.
     pub fn metrics(&self) -> &Arc<CallMetrics> {
         &self.metrics
+    }
+
+    /// Counts records that the writer has lost.
+    pub(super) fn note_dropped(&self, n_records: u64) {
+        self.n_dropped.fetch_add(n_records, Ordering::Relaxed);
+    }
+
+    /// Returns the number of records that were not written in time.
+    pub fn n_dropped(&self) -> u64 {
+        self.n_dropped.load(Ordering::Relaxed)
     }
 
     /// Keeps and counts the record of a call that has ended.

@@ -1,5 +1,5 @@
-//! The cost in tokens of the tool lists and searches of each client, and that of the other view. Pure,
-//! but for the lock.
+//! What the tool lists and the searches of each client cost in tokens, and what the other view would
+//! cost it. Pure, but for the lock.
 //!
 //! A model reads the tool list again in each turn, and a call is a turn. At `/meta` the list is short,
 //! but each search is a further turn, and its reply stays in the context for the rest.
@@ -28,7 +28,17 @@ pub enum CostView {
     Meta,
 }
 
-/// The lists that a client has read, and the calls that it made.
+impl CostView {
+    /// Returns the word for metrics, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Meta => "meta",
+        }
+    }
+}
+
+/// What a client has read and called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCosts {
     /// The bytes of the tool list that it read last.

@@ -57,6 +57,7 @@ impl CallWriter {
         let page = self.recorder.ring().read(query, |_| true);
         self.read = page.next;
         self.n_lost += page.n_lost;
+        self.recorder.note_dropped(page.n_lost);
         let mut entries = Vec::new();
         if self.n_lost > 0 {
             entries.push(CallEntry::Dropped(self.n_lost));
@@ -71,11 +72,33 @@ impl CallWriter {
         });
         let WriteOutcome { n_lost, error } = written.await.unwrap_or_default();
         self.n_lost = n_lost;
+        self.recorder.note_dropped(n_lost);
         if let Some(error) = error
             && self.warned.is_none_or(|warned| warned.elapsed() > defaults::CALL_WARNING_PERIOD)
         {
             self.warned = Some(time::Instant::now());
             tracing::warn!(%error, n_lost, "{n_lost} records of calls were not written: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call_record::record::tests::record;
+
+    #[tokio::test]
+    async fn records_that_are_not_written_in_time_are_counted() {
+        let recorder = Arc::<CallRecorder>::default();
+        let state = tempfile::tempdir().expect("a directory");
+        let log = CallLog::of_service(Some(state.path())).expect("a file");
+        let mut writer = CallWriter::new(Arc::clone(&recorder), log);
+        for _ in 0..defaults::CALL_RING_RECORDS + 3 {
+            recorder.record(Box::new(record("git", "log")));
+        }
+
+        writer.write(u64::MAX).await;
+
+        assert_eq!(recorder.n_dropped(), 3);
     }
 }

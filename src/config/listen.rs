@@ -42,6 +42,10 @@ pub struct ListenConfig {
     /// The group that may use the control socket, besides root and the user of the service.
     #[schemars(with = "String", title = "name of a group", regex(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$"), length(max = defaults::GROUP_NAME_BYTES_MAX), extend("x-reload" = ReloadEffect::Restart))]
     pub control_group: Option<String>,
+    /// The address that serves `GET /metrics` without the token, and nothing else. A socket from
+    /// systemd takes precedence. Without it, `/metrics` of the address for clients.
+    #[schemars(with = "String", title = "IP address and port, ADDRESS:PORT or [ADDRESS]:PORT", regex(pattern = "^([0-9.]+|\\[[0-9a-fA-F:.]+\\]):[0-9]{1,5}$"), extend("x-reload" = ReloadEffect::Restart))]
+    pub metrics: Option<SocketAddr>,
     /// If `true`, metamcp also answers at `POST /rpc` what it answers on the control socket. Every
     /// client that reaches the address may then ask, except servers that the service started.
     pub rpc: bool,
@@ -96,6 +100,7 @@ impl Default for ListenConfig {
             token: None,
             control: None,
             control_group: None,
+            metrics: None,
             rpc: false,
             root: RootView::Direct,
             allowed_hosts: Vec::new(),

@@ -117,7 +117,7 @@ pub(super) struct ConfigFile {
     catalog: CatalogConfig,
     /// The calls that continue without their caller.
     tasks: TasksConfig,
-    /// The view that operators have of calls.
+    /// What operators see of calls.
     telemetry: TelemetryConfig,
     /// The servers that may be added on request; without it, none.
     #[schemars(with = "ProvisionTable")]

@@ -53,6 +53,7 @@ mod outgoing_dispatch;
 mod pending_request;
 mod request_failure;
 mod retry_after;
+mod server_durations;
 mod server_request;
 mod shutdown;
 mod stdio;
@@ -73,6 +74,7 @@ pub use pending_request::PendingRequest;
 use pending_request::RequestOrigin;
 pub use request_failure::{RequestFailure, StdioPipe};
 pub use retry_after::RetryAfter;
+pub use server_durations::ServerDurations;
 pub use server_request::{ClientReply, ServerRequest};
 use stdio::StdioLink;
 use traffic_counters::DropCounters;
@@ -102,6 +104,7 @@ pub struct Connection {
     since: Instant,
     owner: ConnectionOwner,
     announcements: mpsc::Sender<Announcement>,
+    durations: ServerDurations,
     link: Link,
     redactor: Redactor,
     mux: Mutex<Mux<Waiter>>,
@@ -168,7 +171,7 @@ impl Connection {
         server: ServerName,
         generation: u64,
         owner: ConnectionOwner,
-        announcements: mpsc::Sender<Announcement>,
+        (announcements, durations): (mpsc::Sender<Announcement>, ServerDurations),
         link: Link,
         redactor: Redactor,
         (slot_closing, closing): (CancellationToken, CancellationToken),
@@ -188,6 +191,7 @@ impl Connection {
             since: Instant::now(),
             owner,
             announcements,
+            durations,
             link,
             redactor,
             mux: Mutex::new(Mux::new(in_flight_max, defaults::DRAINING_MAX)),

@@ -173,6 +173,7 @@ impl Connection {
     ) -> Result<u64, RequestFailure> {
         let (grant, admitted) = oneshot::channel();
         waiter.admitted = Some(grant);
+        let _timer = self.durations.queue_waits.start();
         let (ticket, lost) = self.mux().enqueue(holder, waiter);
         drop(lost);
         let mut queued = QueuedRequest { connection: self, ticket, admitted };

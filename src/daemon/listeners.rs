@@ -1,7 +1,7 @@
 //! The sockets to serve on: inherited ones, or the service's own if there are none.
 
 use std::{
-    fs,
+    fs, io,
     net::SocketAddr,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -24,6 +24,7 @@ use crate::{
 pub struct Listeners {
     pub(super) http: Vec<TcpListener>,
     pub(super) control: Vec<UnixListener>,
+    pub(super) metrics: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
     /// The control socket that the service created and removes: its path and its inode.
     own_socket: Option<(PathBuf, u64)>,
@@ -57,14 +58,15 @@ impl Listeners {
             Some(path) => Some(take_lock(path, group).await?),
             None => None,
         };
-        let mut http = Vec::new();
-        for listener in inherited.http {
-            // Inherited sockets block, and a blocking accept would stall a worker thread.
-            listener.set_nonblocking(true).map_err(StartError::Inherited)?;
-            http.push(TcpListener::from_std(listener).map_err(StartError::Inherited)?);
-        }
+        let mut http = inherited_tcp(inherited.http)?;
         if http.is_empty() {
-            http.push(bind(listen.http)?);
+            http.push(bind(listen.http, StartError::Http)?);
+        }
+        let mut metrics = inherited_tcp(inherited.metrics)?;
+        if metrics.is_empty()
+            && let Some(address) = listen.metrics
+        {
+            metrics.push(bind(address, StartError::Metrics)?);
         }
         let mut control = Vec::new();
         for listener in inherited.control {
@@ -77,7 +79,7 @@ impl Listeners {
             own_socket = inode_of(&path).map(|inode| (path, inode));
         }
         let addresses = http.iter().filter_map(|listener| listener.local_addr().ok()).collect();
-        Ok(Self { http, control, addresses, own_socket, lock, was_inherited })
+        Ok(Self { http, control, metrics, addresses, own_socket, lock, was_inherited })
     }
 
     /// Returns no listeners, for a service with one client on a pipe.
@@ -85,6 +87,7 @@ impl Listeners {
         Self {
             http: Vec::new(),
             control: Vec::new(),
+            metrics: Vec::new(),
             addresses: Vec::new(),
             own_socket: None,
             lock: None,
@@ -126,8 +129,20 @@ fn inode_of(path: &Path) -> Option<u64> {
     fs::symlink_metadata(path).ok().map(|found| found.ino())
 }
 
-fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
-    let failed = |source| StartError::Http(address, source);
+fn inherited_tcp(listeners: Vec<std::net::TcpListener>) -> Result<Vec<TcpListener>, StartError> {
+    let usable = |listener: std::net::TcpListener| {
+        // Inherited sockets block, and a blocking accept would stall a worker thread.
+        listener.set_nonblocking(true)?;
+        TcpListener::from_std(listener)
+    };
+    listeners.into_iter().map(usable).collect::<io::Result<_>>().map_err(StartError::Inherited)
+}
+
+fn bind(
+    address: SocketAddr,
+    error: fn(SocketAddr, io::Error) -> StartError,
+) -> Result<TcpListener, StartError> {
+    let failed = |source| error(address, source);
     let listener = std::net::TcpListener::bind(address).map_err(failed)?;
     // The standard library has 128: a client that finds no room retries after a second.
     rustix::net::listen(&listener, defaults::LISTEN_BACKLOG)
@@ -138,13 +153,12 @@ fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[tokio::test]
     async fn the_backlog_has_room_for_many_simultaneous_clients() {
-        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("bound");
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = bind(address, StartError::Http).expect("bound");
         let address = listener.local_addr().expect("bound");
         let connecting = tokio::task::spawn_blocking(move || {
             let connect = |_| {

@@ -357,12 +357,7 @@ impl Daemon {
         }
         clients.spawn(Arc::clone(&self.tasks).supervise(stop.clone(), drain_deadline.clone()));
         clients.spawn(Arc::clone(&self.records).supervise(stop.clone()));
-        for listener in std::mem::take(&mut self.listeners.http) {
-            let pulse = self.liveness.pulse("http accept loop");
-            let (context, tls) = (Arc::clone(&context), Arc::clone(&self.tls));
-            let (stop, tasks) = (stop.clone(), clients.clone());
-            clients.spawn(ingress::serve(listener, context, tls, pulse, stop, tasks));
-        }
+        self.accept_http(&context, stop, &clients);
         let parts = control::ControlParts {
             board: Arc::clone(&self.board),
             views: Arc::clone(&self.views),
@@ -384,6 +379,29 @@ impl Daemon {
         }
         self.control = Some(service);
         (clients, context)
+    }
+
+    /// Starts to accept clients, and readers of metrics.
+    fn accept_http(
+        &mut self,
+        context: &Arc<IngressContext>,
+        stop: &CancellationToken,
+        clients: &TaskTracker,
+    ) {
+        for listener in std::mem::take(&mut self.listeners.http) {
+            let pulse = self.liveness.pulse("http accept loop");
+            let (context, tls) = (Arc::clone(context), Arc::clone(&self.tls));
+            let (stop, tasks) = (stop.clone(), clients.clone());
+            clients.spawn(ingress::serve(listener, context, tls, pulse, stop, tasks));
+        }
+        for listener in std::mem::take(&mut self.listeners.metrics) {
+            if let Ok(address) = listener.local_addr() {
+                tracing::info!(%address, "metrics are at http://{address}/metrics");
+            }
+            let pulse = self.liveness.pulse("metrics accept loop");
+            let (context, stop, tasks) = (Arc::clone(context), stop.clone(), clients.clone());
+            clients.spawn(ingress::serve_metrics(listener, context, pulse, stop, tasks));
+        }
     }
 
     fn status_line(&self) -> String {

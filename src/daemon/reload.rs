@@ -6,7 +6,7 @@ use super::Daemon;
 use crate::{
     bearer_token::BearerToken,
     config::{
-        Config, ExecuteConfig, credential_directories, defaults, load::LoadError,
+        Config, ExecuteConfig, ListenConfig, credential_directories, defaults, load::LoadError,
         secret::credentials_directory,
     },
     control::{NamedFile, ReloadError},
@@ -177,8 +177,9 @@ fn awaiting_restart(old: &Config, new: &Config) -> impl Iterator<Item = &'static
         disabled: _,
     } = new;
     let before = &old.listen;
+    let addresses = |listen: &ListenConfig| (listen.http, listen.control.clone(), listen.metrics);
     let changes = [
-        ((listen.http, &listen.control) != (before.http, &before.control), "addresses take effect"),
+        (addresses(listen) != addresses(before), "addresses take effect"),
         (listen.control_group != before.control_group, "group of the control socket takes effect"),
         (listen.session_key != before.session_key, "key for session ids takes effect"),
         (telemetry.otlp != old.telemetry.otlp, "address of the collector takes effect"),
@@ -269,7 +270,7 @@ mod tests {
         let old = parsed("");
         for key in keys {
             let value = match key.as_str() {
-                "listen.http" => "127.0.0.1:1",
+                "listen.http" | "listen.metrics" => "127.0.0.1:1",
                 "listen.session_key" => "credential:key",
                 "listen.control_group" => "operators",
                 _ => "/elsewhere",

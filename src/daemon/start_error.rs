@@ -22,6 +22,9 @@ pub enum StartError {
     /// The TCP address cannot be listened on.
     #[error("cannot listen on {0}")]
     Http(SocketAddr, #[source] io::Error),
+    /// The TCP address for metrics cannot be listened on.
+    #[error("cannot listen on {0} for metrics")]
+    Metrics(SocketAddr, #[source] io::Error),
     /// Another service already answers at this socket, with this process id if known.
     #[error("another metamcp{} already answers at `{}`", PidSuffix(*.1), .0.display())]
     Running(PathBuf, Option<u32>),
@@ -68,6 +71,9 @@ impl StartError {
                 "Another program listens there, perhaps another metamcp: run `metamcp status`, or set `listen.http`."
             }
             Self::Http(..) => "Check `listen.http`.",
+            Self::Metrics(..) => {
+                "Check `listen.metrics`. Run `ss -ltnp` to see the program that may listen there."
+            }
             Self::Running(..) => {
                 "Run `metamcp status`, or set `listen.control` and `listen.http` for a second service."
             }

@@ -37,6 +37,7 @@ mod legacy_sse;
 mod local_wake;
 mod login_callback;
 mod message_dispatch;
+mod metrics_listener;
 mod modern;
 mod notification_stream;
 mod origin;
@@ -58,6 +59,7 @@ mod write_timeout;
 pub use client_connections::serve;
 pub use control_rpc::{ControlDispatch, RpcReply};
 use error::IngressError;
+pub use metrics_listener::serve_metrics;
 use token_failures::TokenFailures;
 
 /// A message or an event stream.

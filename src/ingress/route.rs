@@ -2,21 +2,19 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
-use hyper::{Method, Request, StatusCode, body::Incoming, header::ACCEPT};
+use hyper::{Method, Request, StatusCode, body::Incoming};
 use serde_json::json;
 
 use super::{
-    Body, IngressContext, Response, authentication, control_rpc, cors,
+    IngressContext, Response, authentication, control_rpc, cors,
     error::IngressError,
-    http_response, legacy, legacy_sse, login_callback, origin,
+    http_response, legacy, legacy_sse, login_callback, metrics_listener, origin,
     status_page::{self, PageRequest},
 };
 use crate::{
     config::CALLBACK_PATH,
     fair_share::EvictablePermit,
-    metrics::{self, MetricsForm},
     peer_process::ConnectedClient,
     telemetry::liveness::StuckLoop,
     view::{View, ViewChoice},
@@ -89,7 +87,9 @@ async fn dispatch(
                 http_response::json(StatusCode::OK, &context.board.status())
             });
         }
-        "/metrics" => return Box::pin(metrics(&context, &request)).await,
+        metrics_listener::PATH => {
+            return Box::pin(metrics_listener::respond(&context, &request)).await;
+        }
         // Boxed, to keep the future of other requests small.
         CALLBACK_PATH => return Box::pin(login_callback::respond(&context, &request)).await,
         control_rpc::PATH => {
@@ -114,7 +114,7 @@ async fn dispatch(
 
 /// Returns whether the path serves probes or operators, for whom connections are reserved.
 fn is_for_operators(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz" | "/status" | "/metrics" | control_rpc::PATH)
+    matches!(path, "/healthz" | "/readyz" | "/status" | metrics_listener::PATH | control_rpc::PATH)
 }
 
 /// Returns the view at a path.
@@ -132,22 +132,6 @@ fn probe(
         Method::GET | Method::HEAD => Ok(answer()),
         _ => Err(IngressError::MethodNotAllowed("GET, HEAD")),
     }
-}
-
-/// Returns all metrics, in the text form that the reader accepts.
-async fn metrics(
-    context: &IngressContext,
-    request: &Request<Incoming>,
-) -> Result<Response, IngressError> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return Err(IngressError::MethodNotAllowed("GET, HEAD"));
-    }
-    let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
-    let form = MetricsForm::accepted(accept);
-    let text = metrics::exposition(&context.board, context.views.calls(), form).await;
-    // Cannot fail: the text is in memory.
-    let text = Bytes::from(text.unwrap_or_default());
-    Ok(http_response::with_body(StatusCode::OK, form.content_type(), Body::Left(text.into())))
 }
 
 /// Reports whether the service is alive: all event loops turn, whatever its servers do.

@@ -7,8 +7,11 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::service_metrics::ServiceMetrics;
-use crate::{call_record::CallRecorder, status::StatusBoard};
+use super::{activity_metrics::ActivityMetrics, service_metrics::ServiceMetrics};
+use crate::{
+    call_record::{CallRecorder, ViewSizes},
+    status::StatusBoard,
+};
 
 /// The form of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,19 +41,27 @@ impl MetricsForm {
     }
 }
 
-/// Returns all metrics. Takes as long as [`StatusBoard::resource_usage`]. Cancel safe.
+/// Returns all metrics; `sizes` are those of the tool lists. Takes as long as
+/// [`StatusBoard::resource_usage`]. Cancel safe.
 ///
 /// # Errors
 ///
 /// Never in practice: text in memory takes all.
 pub async fn exposition(
     board: &StatusBoard,
-    calls: &CallRecorder,
+    calls: &Arc<CallRecorder>,
+    sizes: ViewSizes,
     form: MetricsForm,
 ) -> Result<String, fmt::Error> {
     let usage = board.resource_usage().await;
     let mut registry = Registry::default();
     registry.register_collector(Box::new(ServiceMetrics { status: board.status(), usage }));
+    registry.register_collector(Box::new(ActivityMetrics {
+        pool: Arc::clone(board.pool()),
+        sessions: Arc::clone(board.sessions()),
+        calls: Arc::clone(calls),
+        costs: calls.costs().comparisons(sizes),
+    }));
     registry.register_collector(Box::new(Arc::clone(calls.metrics())));
     let mut text = String::new();
     match form {

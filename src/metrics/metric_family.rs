@@ -8,6 +8,8 @@ use prometheus_client::{
     registry::Unit,
 };
 
+use crate::telemetry::duration_histogram::DurationHistogram;
+
 /// A metric with its samples.
 #[derive(Debug)]
 pub(super) struct MetricFamily {
@@ -27,13 +29,22 @@ pub(super) enum FamilyKind {
     Counter,
     /// A number of this moment.
     Gauge,
+    /// Durations since the start of the service.
+    Histogram,
 }
 
-/// A number with its labels.
+/// A value with its labels.
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) labels: Vec<(&'static str, String)>,
-    pub(super) value: f64,
+    pub(super) value: SampleValue,
+}
+
+/// The value of a sample.
+#[derive(Debug)]
+pub(super) enum SampleValue {
+    Number(f64),
+    Durations(DurationHistogram),
 }
 
 impl MetricFamily {
@@ -45,20 +56,69 @@ impl MetricFamily {
         let kind = match self.kind {
             FamilyKind::Counter => MetricType::Counter,
             FamilyKind::Gauge => MetricType::Gauge,
+            FamilyKind::Histogram => MetricType::Histogram,
         };
         let mut family =
             encoder.encode_descriptor(self.name, self.help, self.unit.as_ref(), kind)?;
         for Sample { labels, value } in &self.samples {
             let labels = labels.as_slice();
-            match self.kind {
-                FamilyKind::Counter => {
-                    ConstCounter::new(*value).encode(family.encode_family(&labels)?)?;
+            let encoder = family.encode_family(&labels)?;
+            match (value, self.kind) {
+                (SampleValue::Number(value), FamilyKind::Counter) => {
+                    ConstCounter::new(*value).encode(encoder)?;
                 }
-                FamilyKind::Gauge => {
-                    ConstGauge::new(*value).encode(family.encode_family(&labels)?)?;
-                }
+                (SampleValue::Number(value), _) => ConstGauge::new(*value).encode(encoder)?,
+                (SampleValue::Durations(durations), _) => durations.encode(encoder)?,
             }
         }
         Ok(())
     }
+}
+
+/// Returns a metric of numbers at this moment.
+pub(super) fn gauge(
+    name: &'static str,
+    help: &'static str,
+    unit: Option<Unit>,
+    samples: Vec<Sample>,
+) -> MetricFamily {
+    MetricFamily { name, help, unit, kind: FamilyKind::Gauge, samples }
+}
+
+/// Returns a metric of numbers that grow.
+pub(super) fn counter(
+    name: &'static str,
+    help: &'static str,
+    unit: Option<Unit>,
+    samples: Vec<Sample>,
+) -> MetricFamily {
+    MetricFamily { name, help, unit, kind: FamilyKind::Counter, samples }
+}
+
+/// Returns a metric of durations.
+pub(super) fn histogram(
+    name: &'static str,
+    help: &'static str,
+    samples: Vec<Sample>,
+) -> MetricFamily {
+    let (unit, kind) = (Some(Unit::Seconds), FamilyKind::Histogram);
+    MetricFamily { name, help, unit, kind, samples }
+}
+
+/// Returns the one sample of a metric without labels.
+pub(super) fn number(value: f64) -> Vec<Sample> {
+    vec![sample([], value)]
+}
+
+/// Returns a number with labels.
+pub(super) fn sample<const N: usize>(labels: [(&'static str, String); N], value: f64) -> Sample {
+    Sample { labels: labels.into(), value: SampleValue::Number(value) }
+}
+
+/// Returns durations with labels.
+pub(super) fn durations<const N: usize>(
+    labels: [(&'static str, String); N],
+    measured: &DurationHistogram,
+) -> Sample {
+    Sample { labels: labels.into(), value: SampleValue::Durations(measured.clone()) }
 }

@@ -4,10 +4,11 @@ use std::fmt;
 
 use prometheus_client::{collector::Collector, encoding::DescriptorEncoder, registry::Unit};
 
-use super::metric_family::{FamilyKind, MetricFamily, Sample};
+use super::metric_family::{MetricFamily, counter, gauge, number, sample};
 use crate::{
     breaker::BreakerState,
     pool::SlotStatus,
+    server_name::ServerName,
     status::{MeasuredUsage, ServiceStatus},
 };
 
@@ -28,8 +29,7 @@ impl Collector for ServiceMetrics {
 impl ServiceMetrics {
     fn of_service(&self) -> Vec<MetricFamily> {
         let status = &self.status;
-        let version = vec![("version", status.version.to_owned())];
-        let info = Sample { labels: version, value: 1.0 };
+        let info = sample([("version", status.version.to_owned())], 1.0);
         vec![
             gauge("metamcp_build_info", "The version of the service", None, vec![info]),
             gauge(
@@ -75,10 +75,7 @@ impl ServiceMetrics {
         let pool = &self.status.pool;
         let opening = pool.connections.saturating_sub(pool.active + pool.idle);
         let states = [("active", pool.active), ("idle", pool.idle), ("other", opening)];
-        let connections = states.map(|(state, n)| Sample {
-            labels: vec![("state", state.to_owned())],
-            value: n as f64,
-        });
+        let connections = states.map(|(state, n)| sample([("state", state.to_owned())], n as f64));
         vec![
             gauge(
                 "metamcp_pool_connections",
@@ -109,11 +106,10 @@ impl ServiceMetrics {
 
     fn of_servers(&self) -> Vec<MetricFamily> {
         let each = |value: fn(&SlotStatus) -> f64| {
-            let sample = |server: &SlotStatus| Sample {
-                labels: vec![("mcp_server", server.name.to_string())],
-                value: value(server),
+            let of_server = |server: &SlotStatus| {
+                sample([("mcp_server", server.name.to_string())], value(server))
             };
-            self.status.servers.iter().map(sample).collect::<Vec<_>>()
+            self.status.servers.iter().map(of_server).collect::<Vec<_>>()
         };
         vec![
             gauge(
@@ -170,15 +166,11 @@ impl ServiceMetrics {
     fn of_resources(&self) -> Vec<MetricFamily> {
         let mut servers: Vec<_> = self.usage.servers.iter().collect();
         servers.sort_by_key(|(server, _)| server.as_str().to_owned());
-        let labels = |server: &str| vec![("mcp_server", server.to_owned())];
-        let memory = servers.iter().map(|(server, used)| Sample {
-            labels: labels(server.as_str()),
-            value: used.memory_bytes as f64,
-        });
-        let cpu = servers.iter().map(|(server, used)| Sample {
-            labels: labels(server.as_str()),
-            value: used.cpu.as_secs_f64(),
-        });
+        let labels = |server: &ServerName| [("mcp_server", server.to_string())];
+        let memory =
+            servers.iter().map(|(server, used)| sample(labels(server), used.memory_bytes as f64));
+        let cpu =
+            servers.iter().map(|(server, used)| sample(labels(server), used.cpu.as_secs_f64()));
         let (bytes, seconds) = (Some(Unit::Bytes), Some(Unit::Seconds));
         let mut families = vec![
             gauge(
@@ -204,27 +196,4 @@ impl ServiceMetrics {
         }
         families
     }
-}
-
-fn gauge(
-    name: &'static str,
-    help: &'static str,
-    unit: Option<Unit>,
-    samples: Vec<Sample>,
-) -> MetricFamily {
-    MetricFamily { name, help, unit, kind: FamilyKind::Gauge, samples }
-}
-
-fn counter(
-    name: &'static str,
-    help: &'static str,
-    unit: Option<Unit>,
-    samples: Vec<Sample>,
-) -> MetricFamily {
-    MetricFamily { name, help, unit, kind: FamilyKind::Counter, samples }
-}
-
-/// Returns the one sample of a metric without labels.
-fn number(value: f64) -> Vec<Sample> {
-    vec![Sample { labels: Vec::new(), value }]
 }

@@ -19,7 +19,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Authorizer, CallbackAnswer, LoginError, LoginId, LoginStatus, PendingLogin, client_document,
+    Authorizer, CallbackAnswer, LoginError, LoginId, LoginStatus, PendingLogin, TokenRequestCount,
+    client_document,
     login_record::LoginRecord,
     login_settings::LoginSettings,
     oauth_http::OAuthHttpFactory,
@@ -292,6 +293,13 @@ impl LoginService {
             ServerLogin::OAuth(authorizer) => authorizer.status(pending.is_waiting(server, now)),
         };
         servers.iter().map(status).collect()
+    }
+
+    /// Returns the numbers of requests for tokens, by server.
+    pub fn token_requests(&self) -> Vec<TokenRequestCount> {
+        let authorizers = self.authorizers();
+        let keepers = authorizers.iter().map(|authorizer| authorizer.keeper());
+        keepers.flat_map(|keeper| keeper.requests.all(&keeper.server)).collect()
     }
 
     /// Returns the address that browsers return to after a login.

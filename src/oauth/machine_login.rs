@@ -6,6 +6,7 @@ use super::{
     LoginError, discovery::discover, login_basis::LoginBasis, login_record::LoginRecord,
     registration::OAuthClient, resource_metadata::canonical_uri, scope_selection::ScopeSelection,
     server_metadata::ServerMetadata, token_keeper::TokenKeeper, token_request::TokenGrant,
+    token_request_counts::GrantType,
 };
 
 /// Discovers the authorization server and gets the first token.
@@ -49,7 +50,9 @@ pub(super) async fn log_in(keeper: &Arc<TokenKeeper>) -> Result<LoginRecord, Log
         requested,
     };
     let request = basis.request(TokenGrant::ClientCredentials(&basis.requested));
-    let tokens = request.send(&http).await?;
+    let tokens = request.send(&http).await;
+    keeper.requests.add(GrantType::ClientCredentials, &tokens);
+    let tokens = tokens?;
     keeper.facts().lacking = None;
     Ok(LoginRecord::new(basis, tokens, SystemTime::now()))
 }

@@ -53,6 +53,7 @@ mod tests;
 mod token_keeper;
 mod token_renewal;
 mod token_request;
+mod token_request_counts;
 mod token_set;
 mod token_store;
 
@@ -67,3 +68,4 @@ pub use login_status::{LoginKind, LoginState, LoginStatus};
 pub use logout::LogoutOutcome;
 pub use oauth_http::{OAuthHttp, OAuthHttpFactory, web_clients};
 pub use pending_login::{LoginId, PendingLogin};
+pub use token_request_counts::TokenRequestCount;

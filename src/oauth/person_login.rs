@@ -17,6 +17,7 @@ use super::{
     secret_text::SecretText,
     token_keeper::TokenKeeper,
     token_request::TokenGrant,
+    token_request_counts::GrantType,
 };
 use crate::config::defaults;
 
@@ -199,7 +200,9 @@ impl PersonLogin {
         let code = answer.code(&keeper.server, &basis.issuer, is_issuer_named)?;
         let redirect_url = &basis.redirect_url;
         let request = basis.request(TokenGrant::Code { code, verifier: &verifier, redirect_url });
-        let tokens = match request.send(&settings.endpoints()?).await {
+        let tokens = request.send(&settings.endpoints()?).await;
+        keeper.requests.add(GrantType::AuthorizationCode, &tokens);
+        let tokens = match tokens {
             Ok(tokens) => tokens,
             Err(error) => {
                 forget_unknown_client(&keeper, &basis, &error).await;

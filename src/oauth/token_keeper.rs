@@ -20,7 +20,8 @@ use super::{
     AuthorizationFailure, LoginError, LoginRequired, challenge::BearerChallenge,
     login_record::LoginRecord, login_settings::LoginSettings, moment::Moment,
     refresh_schedule::RefreshSchedule, registration::OAuthClient, resource_metadata::canonical_uri,
-    scope_selection::ScopeSet, server_metadata::ServerMetadata, token_store::TokenStore,
+    scope_selection::ScopeSet, server_metadata::ServerMetadata,
+    token_request_counts::TokenRequestCounts, token_store::TokenStore,
 };
 use crate::{
     backoff::Backoff, config::defaults, error_report::chain, redact::Redactor,
@@ -79,6 +80,7 @@ pub(super) struct TokenKeeper {
     pub(super) server: ServerName,
     pub(super) settings: ArcSwap<LoginSettings>,
     pub(super) store: Arc<TokenStore>,
+    pub(super) requests: TokenRequestCounts,
     /// The directory of credentials.
     credentials: Option<PathBuf>,
     pub(super) current: ArcSwapOption<IssuedToken>,
@@ -105,6 +107,7 @@ impl TokenKeeper {
             server,
             settings: ArcSwap::from_pointee(settings),
             store,
+            requests: TokenRequestCounts::default(),
             credentials,
             current: ArcSwapOption::empty(),
             previous: ArcSwapOption::empty(),

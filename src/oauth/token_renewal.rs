@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     AuthorizationFailure, LoginError, login_basis::LoginBasis, login_record::LoginRecord,
-    machine_login, token_keeper::TokenKeeper,
+    machine_login, token_keeper::TokenKeeper, token_request_counts::GrantType,
 };
 use crate::telemetry::message_id::message_id;
 use crate::{config::defaults, error_report::chain};
@@ -66,7 +66,10 @@ impl TokenKeeper {
             Some(record) => {
                 let client = self.configured_client(None)?;
                 match record.renew(&settings.endpoints()?, client.as_ref()).await {
-                    Some(tokens) => record.refreshed(tokens?, SystemTime::now()),
+                    Some(tokens) => {
+                        self.requests.add(GrantType::RefreshToken, &tokens);
+                        record.refreshed(tokens?, SystemTime::now())
+                    }
                     None => return Err(LoginError::Replaced(self.server.clone())),
                 }
             }

@@ -24,7 +24,10 @@ use super::{
     permits::{PermitLimits, PermitQueue, PermitReply},
     status::{PoolStatus, ServerConnections},
 };
-use crate::{capacity_holder::Holder, config, fair_share::QueueTicket, server_name::ServerName};
+use crate::{
+    capacity_holder::Holder, config, fair_share::QueueTicket, server_name::ServerName,
+    telemetry::duration_histogram::DurationHistogram,
+};
 
 mod eviction;
 
@@ -57,6 +60,8 @@ pub(super) struct PermitAdmission {
     /// The servers with a new connection.
     new_connections: Mutex<BTreeSet<ServerName>>,
     arrived: Notify,
+    /// The times that connections waited for a permit, of those that waited.
+    waits: DurationHistogram,
     started: Instant,
     /// The next time of the sweep, in milliseconds since `started`.
     sweeps_at_ms: AtomicU64,
@@ -105,17 +110,23 @@ struct Place<'a> {
 impl PermitAdmission {
     /// Returns an empty admission for all servers together.
     pub(super) fn new(rules: &config::PoolConfig) -> Arc<Self> {
-        Self::with(limits(rules), rules.min_size, rules.idle_timeout)
+        let waits = DurationHistogram::default();
+        Self::with(limits(rules), rules.min_size, rules.idle_timeout, waits)
     }
 
-    /// Returns an empty admission for the connections of one server.
-    pub(super) fn of_one(max_connections: usize) -> Arc<Self> {
+    /// Returns an empty admission for the connections of one server, which counts its `waits`.
+    pub(super) fn of_one(max_connections: usize, waits: DurationHistogram) -> Arc<Self> {
         let limits =
             PermitLimits { size: max_connections, reserve: 0, reserve_after: Duration::ZERO };
-        Self::with(limits, 0, None)
+        Self::with(limits, 0, None, waits)
     }
 
-    fn with(limits: PermitLimits, min: usize, idle_timeout: Option<Duration>) -> Arc<Self> {
+    fn with(
+        limits: PermitLimits,
+        min: usize,
+        idle_timeout: Option<Duration>,
+        waits: DurationHistogram,
+    ) -> Arc<Self> {
         let state = AdmissionState {
             permits: PermitQueue::new(limits),
             min,
@@ -134,6 +145,7 @@ impl PermitAdmission {
             rules_changed: Notify::new(),
             new_connections: Mutex::default(),
             arrived: Notify::new(),
+            waits,
             started: Instant::now(),
             sweeps_at_ms: AtomicU64::new(u64::MAX),
         })
@@ -151,6 +163,11 @@ impl PermitAdmission {
         self.grant_to_waiters();
         self.make_room();
         self.woken.notify_one();
+    }
+
+    /// Returns the times that connections waited for a permit.
+    pub(super) fn waits(&self) -> &DurationHistogram {
+        &self.waits
     }
 
     /// Returns the default idle timeout.
@@ -177,6 +194,7 @@ impl PermitAdmission {
             self.publish_n_to_close(&state);
             (ticket, granted)
         };
+        let _timer = self.waits.start();
         let _place = Place { admission: self, ticket };
         self.make_room();
         loop {

@@ -8,9 +8,11 @@
 
 use std::{
     collections::VecDeque,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use futures_util::FutureExt as _;
 use tokio::{
     sync::oneshot,
     time::{self, Instant},
@@ -76,7 +78,15 @@ impl ExclusivePool {
         until: Instant,
     ) -> Result<(Arc<Connection>, Checkout), SlotError> {
         let server = || self.context.name.clone();
-        let permit = match time::timeout_at(until, self.permits.admit(holder)).await {
+        let mut admitting = pin!(self.permits.admit(holder));
+        let admitted = match admitting.as_mut().now_or_never() {
+            Some(permit) => Ok(permit),
+            None => {
+                let _timer = self.context.dialer.durations().queue_waits.start();
+                time::timeout_at(until, admitting).await
+            }
+        };
+        let permit = match admitted {
             Ok(Some(permit)) => permit,
             Ok(None) => return Err(SlotError::Closing(server())),
             Err(_) => return Err(SlotError::Busy(server(), self.max_connections)),

@@ -14,9 +14,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::{self, Config, ServerConfig, ServerConfigs, SharingMode, StartPolicy, defaults},
     connection::{Dialer, SessionOwner},
+    oauth::LoginService,
     protocol::Era,
     reconfigure::{ConfigChange, Reconfigure, ServerDiff},
     server_name::ServerName,
+    telemetry::duration_histogram::DurationHistogram,
 };
 
 mod admission;
@@ -264,6 +266,16 @@ impl Pool {
         self.admission.status()
     }
 
+    /// Returns the times that connections waited for room in the pool.
+    pub fn waits(&self) -> &DurationHistogram {
+        self.admission.waits()
+    }
+
+    /// Returns the logins of this host.
+    pub fn logins(&self) -> Option<&Arc<LoginService>> {
+        self.dialer.logins()
+    }
+
     /// Returns the state of every server.
     pub fn servers(&self) -> Vec<SlotStatus> {
         self.slots().values().map(|slot| slot.status()).collect()
@@ -276,9 +288,11 @@ impl Pool {
         replaced: Option<&ServerSlot>,
         breaker: config::BreakerConfig,
     ) -> (ServerName, Arc<ServerSlot>) {
-        let (dialer, admission) = (self.dialer.clone(), Arc::clone(&self.admission));
+        let durations = replaced.map(|replaced| replaced.durations().clone()).unwrap_or_default();
+        let dialer = self.dialer.clone().measuring(durations);
+        let admission = Arc::clone(&self.admission);
         let (declared, closing) = ((name.clone(), Arc::clone(server)), self.closing.child_token());
-        // Both continue across a change: the generation distinguishes connections.
+        // All continue across a change: the generation distinguishes connections.
         let history = replaced.map_or_else(Default::default, |replaced| {
             (replaced.generation(), Arc::clone(replaced.events()))
         });

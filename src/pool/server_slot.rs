@@ -25,7 +25,9 @@ use super::{
 use crate::{
     capacity_holder::Holder,
     config::{self, LifecycleConfig, ServerConfig, SharingMode, StartPolicy, defaults},
-    connection::{ConnectionOwner, ConnectionTraffic, Dialer, ListRevisions, SessionOwner},
+    connection::{
+        ConnectionOwner, ConnectionTraffic, Dialer, ListRevisions, ServerDurations, SessionOwner,
+    },
     oauth::LoginService,
     protocol::task::TaskCapability,
     server_name::ServerName,
@@ -69,7 +71,7 @@ impl ServerSlot {
         let generation = Arc::new(AtomicU64::new(generation));
         // [`ExclusivePool`] has its own queue.
         let server_admission = if let SharingMode::Session { max_connections } = sharing {
-            Some(PermitAdmission::of_one(max_connections))
+            Some(PermitAdmission::of_one(max_connections, dialer.durations().queue_waits.clone()))
         } else {
             None
         };
@@ -170,6 +172,11 @@ impl ServerSlot {
     /// Returns the server's configuration.
     pub fn declared(&self) -> &ServerConfig {
         &self.context.declared
+    }
+
+    /// Returns the durations that are measured at the server.
+    pub fn durations(&self) -> &ServerDurations {
+        self.context.dialer.durations()
     }
 
     /// Returns the logins of this host.

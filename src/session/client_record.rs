@@ -94,6 +94,11 @@ impl ClientRecord {
         }
     }
 
+    /// Returns the time from the first to the last request.
+    pub(super) fn seen_for(&self) -> Duration {
+        Duration::from_millis(self.seen_ms.load(Ordering::Relaxed))
+    }
+
     /// Returns the time since the last request.
     pub(super) fn unseen_for(&self, now: Instant) -> Duration {
         let seen = self.created + Duration::from_millis(self.seen_ms.load(Ordering::Relaxed));

@@ -129,7 +129,10 @@ impl SessionRegistry {
 
     /// Ends the session `id`. Returns `false` if it does not exist or has ended.
     pub fn end(&self, id: &str) -> bool {
-        // First, so that a concurrent request does not restore the session.
+        if let Some(session) = self.read().get(id) {
+            session.touch(Instant::now(), self.since);
+        }
+        // Before the removal, so that a concurrent request does not restore the session.
         let is_new = self.ticket(id).is_some_and(|ticket| self.remember_ended(&ticket));
         let is_known = self.remove(id);
         is_new || is_known

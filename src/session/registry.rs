@@ -29,6 +29,7 @@ use crate::{
     protocol::{Message, list_page::ListKind},
     reconfigure::{ConfigChange, Reconfigure},
     server_name::ServerName,
+    telemetry::duration_histogram::DurationHistogram,
 };
 
 /// The notices to send at the end of their window, each once.
@@ -55,6 +56,8 @@ pub struct SessionRegistry {
     pub(super) n_levels: AtomicUsize,
     /// The number of sessions that last only as long as a request.
     pub(super) n_ephemeral: AtomicUsize,
+    /// The times from the first to the last use of sessions that have ended.
+    durations: DurationHistogram,
     /// The clients without a session.
     pub(super) clients: ClientRegister,
 }
@@ -90,6 +93,7 @@ impl SessionRegistry {
             n_keys: AtomicU64::new(0),
             n_levels: AtomicUsize::new(0),
             n_ephemeral: AtomicUsize::new(0),
+            durations: DurationHistogram::default(),
             clients: ClientRegister::default(),
         });
         let weak: Weak<Self> = Arc::downgrade(&sessions);
@@ -134,9 +138,22 @@ impl SessionRegistry {
         self.ended_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the durations of sessions that have ended.
+    pub fn durations(&self) -> &DurationHistogram {
+        &self.durations
+    }
+
+    /// Returns the number of subscriptions of clients to resources.
+    pub fn n_subscriptions(&self) -> usize {
+        self.read().values().map(|session| session.memory().watched.len()).sum()
+    }
+
     /// Closes the resources of a session that has been removed.
     pub(super) fn close_session(&self, session: &Arc<Session>) {
         session.outbox.close();
+        if let Some(client) = session.client_record() {
+            self.durations.observe(client.seen_for());
+        }
         if let Some(owner) = session.owner() {
             // First, so that no running request connects after the release.
             owner.close();

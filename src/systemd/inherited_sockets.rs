@@ -9,6 +9,9 @@ pub const HTTP: &str = "http";
 /// The name of the control socket.
 pub const CONTROL: &str = "control";
 
+/// The name of the sockets for metrics.
+pub const METRICS: &str = "metrics";
+
 /// The sockets passed to this process.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
@@ -16,13 +19,15 @@ pub struct InheritedSockets {
     pub http: Vec<TcpListener>,
     /// Unix listeners named `control`.
     pub control: Vec<UnixListener>,
+    /// TCP listeners named `metrics`.
+    pub metrics: Vec<TcpListener>,
 }
 
 /// The reason why an inherited socket is unusable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InheritError {
     /// The name of the socket is unknown.
-    #[error("inherited socket {index} is named `{name}`, not `http` or `control`")]
+    #[error("inherited socket {index} is named `{name}`, not `http`, `control` or `metrics`")]
     Name {
         /// The position of the socket, from 0.
         index: usize,
@@ -45,6 +50,7 @@ impl InheritError {
     fn of(index: usize, name: &str) -> Self {
         match name {
             HTTP => Self::Kind { index, name: HTTP, wanted: "a TCP listener" },
+            METRICS => Self::Kind { index, name: METRICS, wanted: "a TCP listener" },
             CONTROL => Self::Kind { index, name: CONTROL, wanted: "a Unix listener" },
             _ => Self::Name { index, name: name.to_owned() },
         }
@@ -53,9 +59,11 @@ impl InheritError {
     /// Returns the remedy for the operator.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Name { .. } => "Set `FileDescriptorName=http` or `=control` in the socket unit.",
+            Self::Name { .. } => {
+                "Set `FileDescriptorName=http`, `=control` or `=metrics` in the socket unit."
+            }
             Self::Kind { .. } => {
-                "Set `ListenStream=ADDRESS:PORT` for `http`, and `ListenStream=/PATH` for `control`."
+                "Set `ListenStream=ADDRESS:PORT` for `http` and `metrics`, and `ListenStream=/PATH` for `control`."
             }
         }
     }
@@ -91,6 +99,10 @@ impl InheritedSockets {
                 && let Some(listener) = tcp(&mut passed)
             {
                 inherited.http.push(listener);
+            } else if name == METRICS
+                && let Some(listener) = tcp(&mut passed)
+            {
+                inherited.metrics.push(listener);
             } else {
                 return Err(InheritError::of(index, name));
             }
@@ -100,6 +112,6 @@ impl InheritedSockets {
 
     /// Returns `true` if no socket was passed, as when the service is started from a shell.
     pub fn is_empty(&self) -> bool {
-        self.http.is_empty() && self.control.is_empty()
+        self.http.is_empty() && self.control.is_empty() && self.metrics.is_empty()
     }
 }

@@ -1,5 +1,6 @@
-//! The logs of the service, and the liveness of its loops.
+//! The logs of the service, the durations that it measures, and the liveness of its loops.
 
+pub mod duration_histogram;
 pub mod liveness;
 pub mod log;
 mod log_fields;

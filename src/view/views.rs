@@ -135,7 +135,7 @@ impl Views {
     }
 
     /// Returns the recorder of calls.
-    pub fn calls(&self) -> &CallRecorder {
+    pub fn calls(&self) -> &Arc<CallRecorder> {
         self.forwarder.calls()
     }
 

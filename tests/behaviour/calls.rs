@@ -179,8 +179,7 @@ async fn the_calls_of_a_script_name_the_call_that_caused_them() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/meta").initialized().await;
-    let code =
-        "await servers.fake.echo({ value: 1 }); return await servers.fake.echo({ value: 2 })";
+    let code = "await servers.fake.echo({ value: 1 }); return await servers.fake.echo({ value: 2 })";
     client.tool("mcp_execute", json!({ "code": code })).await;
     let found = calls(&daemon, &[]);
     let script = found.iter().find(|call| call["tool"] == "mcp_execute").expect("the script");

@@ -43,6 +43,19 @@
       { services.metamcp.openFirewall = true; }
     ];
   };
+  "the loopback port of the metrics in the firewall" = {
+    kind = "metrics-firewall-of-loopback";
+    refused.services.metamcp.metrics = {
+      enable = true;
+      openFirewall = true;
+    };
+    message = "services.metamcp.metrics.openFirewall opens the port of 127.0.0.1:12019, but only this host can reach that address: remove it";
+    accepted.services.metamcp.metrics = {
+      enable = true;
+      listenAddress = "192.0.2.1";
+      openFirewall = true;
+    };
+  };
   "a root view of a server that is not declared" = {
     kind = "root-view";
     refused = settings { listen.root = "passthrough:absent"; };

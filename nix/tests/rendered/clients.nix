@@ -1,5 +1,6 @@
-# Tests of generated files: the firewall, and the configuration of Claude Code.
-_: {
+# Tests of generated files: the firewall, metrics, and the configuration of Claude Code.
+{ service, ... }:
+{
   "the firewall is closed" = {
     module = { };
     openPorts = [ ];
@@ -11,6 +12,28 @@ _: {
     };
     openPorts = [ 12111 ];
     refused = true;
+  };
+  "metrics.openFirewall opens the port of the metrics only" = {
+    module.services.metamcp.metrics = {
+      enable = true;
+      listenAddress = "::";
+      port = 12119;
+      openFirewall = true;
+    };
+    has."etc/metamcp/metamcp.toml" = [ ''metrics = "[::]:12119"'' ];
+    has."etc/systemd/system/metamcp-metrics.socket" = [
+      "FileDescriptorName=metrics"
+      "ListenStream=[::]:12119"
+      "Service=metamcp.service"
+    ];
+    has.${service} = [ "Sockets=metamcp-metrics.socket" ];
+    openPorts = [ 12119 ];
+  };
+  "without metrics.enable, the file has no address for metrics" = {
+    module.services.metamcp.metrics.listenAddress = "192.0.2.1";
+    lacks."etc/metamcp/metamcp.toml" = [ "metrics = *" ];
+    without = [ "etc/systemd/system/metamcp-metrics.socket" ];
+    openPorts = [ ];
   };
   "Claude Code gets the address of the service" = {
     module.services.metamcp = {

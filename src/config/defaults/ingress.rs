@@ -133,6 +133,9 @@ pub const UNREAD_BYTES: usize = 256 << 10;
 /// allows.
 pub const CLIENT_CONNECTIONS_MAX: usize = 4096;
 
+/// The largest number of connections at a time to the listener for metrics.
+pub const METRICS_CONNECTIONS_MAX: usize = 16;
+
 /// The largest number of clients that wait to be accepted on a socket that metamcp opens. Linux
 /// takes the smaller of it and `net.core.somaxconn`. Source: the default of `somaxconn`, which
 /// systemd uses for its sockets.

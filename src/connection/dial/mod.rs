@@ -17,7 +17,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Announcement, Connection, ConnectionOwner, Link, http, keepalive_driver, stdio, subscription,
+    Announcement, Connection, ConnectionOwner, Link, ServerDurations, http, keepalive_driver,
+    stdio, subscription,
 };
 use crate::{
     backoff::Backoff,
@@ -57,6 +58,8 @@ pub struct Dialer {
     tasks: TaskTracker,
     announcements: mpsc::Sender<Announcement>,
     n_connected: Arc<AtomicU64>,
+    /// The durations at the server that this clone connects.
+    durations: ServerDurations,
     /// The logins at servers over HTTP.
     logins: Option<Arc<LoginService>>,
     /// The era of each server, if it is known.
@@ -80,6 +83,7 @@ impl Dialer {
             tasks,
             announcements,
             n_connected,
+            durations: ServerDurations::default(),
             logins: None,
             eras,
             connectors,
@@ -96,6 +100,17 @@ impl Dialer {
     #[must_use]
     pub fn with_logins(self, logins: Arc<LoginService>) -> Self {
         Self { logins: Some(logins), ..self }
+    }
+
+    /// Returns the dialer for one server, at which it measures `durations`.
+    #[must_use]
+    pub fn measuring(self, durations: ServerDurations) -> Self {
+        Self { durations, ..self }
+    }
+
+    /// Returns the durations that are measured at the server.
+    pub fn durations(&self) -> &ServerDurations {
+        &self.durations
     }
 
     /// Returns the logins at servers, if there are any.
@@ -362,10 +377,10 @@ impl DialTarget<'_> {
         // A token of its own: an attempt that failed must not cancel the next one.
         let closing = (self.closing.clone(), self.closing.child_token());
         let (server, owner) = (self.server.clone(), self.owner.clone());
-        let (generation, announcements) = (self.generation, self.dialer.announcements.clone());
-        let connection =
-            Connection::new(server, generation, owner, announcements, link, secrets, closing);
-        Arc::new(connection)
+        let Dialer { announcements, durations, .. } = self.dialer;
+        let outputs = (announcements.clone(), durations.clone());
+        let generation = self.generation;
+        Arc::new(Connection::new(server, generation, owner, outputs, link, secrets, closing))
     }
 
     /// Shakes hands, and reports an upstream that accepts no connections meanwhile.

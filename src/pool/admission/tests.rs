@@ -77,7 +77,7 @@ fn weak(connection: &Arc<TestConnection>) -> Weak<dyn Evictable> {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_becomes_idle_during_a_sweep_is_closed_at_its_timeout() {
-    let admission = PermitAdmission::of_one(5);
+    let admission = PermitAdmission::of_one(5, DurationHistogram::default());
     let begin = Instant::now();
     let (first, other) = (TestConnection::idle_since(begin), Arc::new(TestConnection::default()));
     let _permits = [
@@ -104,7 +104,7 @@ async fn a_connection_that_becomes_idle_during_a_sweep_is_closed_at_its_timeout(
 
 #[tokio::test(start_paused = true)]
 async fn a_waiter_evicts_one_connection_even_if_another_caller_makes_room_meanwhile() {
-    let admission = PermitAdmission::of_one(2);
+    let admission = PermitAdmission::of_one(2, DurationHistogram::default());
     let begin = Instant::now();
     let (first, other) =
         (TestConnection::idle_since(begin), TestConnection::idle_since(begin + SECOND));

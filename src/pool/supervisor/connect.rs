@@ -229,6 +229,7 @@ impl Supervisor {
     async fn record_end(self: Arc<Self>, connection: Arc<Connection>) {
         let since = Instant::now();
         connection.wait_until_gone().await;
+        self.context.dialer.durations().connections.observe(since.elapsed());
         if since.elapsed() >= defaults::STABLE_AFTER {
             self.state().reconnects.backoff = None;
         }
