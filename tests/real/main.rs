@@ -34,6 +34,7 @@ mod https;
 mod login_rig;
 mod login_secrets;
 mod logins;
+mod prometheus;
 mod screens;
 mod status_page;
 mod stdio;
