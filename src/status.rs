@@ -278,26 +278,36 @@ impl ServiceStatus {
     /// attention, with their causes.
     pub fn line(&self) -> String {
         let n_up = self.servers.iter().filter(|server| server.is_connected()).count();
+        let clients = if self.sessions == 1 { "client" } else { "clients" };
         let mut line = format!(
-            "{n_up}/{} servers up, {} clients, generation {}",
+            "{n_up}/{} servers up, {} {clients}, generation {}",
             self.servers.len(),
             self.sessions,
             self.generation
         );
-        let problems: Vec<String> = self.servers.iter().filter_map(SlotStatus::problem).collect();
+        let with_problem = |server: &SlotStatus| Some((server.name.clone(), server.problem()?));
+        let problems: Vec<_> = self.servers.iter().filter_map(with_problem).collect();
         let (shown, rest) = problems.split_at(problems.len().min(PROBLEMS_SHOWN));
-        for problem in shown {
-            line.push_str(&format!("; {problem}"));
+        for (name, problem) in shown {
+            line.push_str(&format!("; {name}{problem}"));
+        }
+        let (named, rest) = rest.split_at(rest.len().min(PROBLEMS_NAMED));
+        if !named.is_empty() {
+            let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
+            line.push_str(&format!("; see `metamcp status` for {}", names.join(", ")));
         }
         if !rest.is_empty() {
-            line.push_str(&format!("; and {} more: see `metamcp status`", rest.len()));
+            line.push_str(&format!(" and {} more", rest.len()));
         }
         line
     }
 }
 
-/// The number of servers that the line for `systemctl status` names.
+/// The number of servers whose cause is in the line for `systemctl status`.
 const PROBLEMS_SHOWN: usize = 3;
+
+/// The number of further servers that the line names.
+const PROBLEMS_NAMED: usize = 8;
 
 /// The longest cause in that line, in bytes.
 const PROBLEM_BYTES_MAX: usize = 120;
@@ -330,22 +340,30 @@ impl SlotStatus {
         self.protocol_version.is_some()
     }
 
-    /// Returns what an operator should know about the server, in some words.
+    /// Returns what an operator should know about the server, to follow its name.
     fn problem(&self) -> Option<String> {
-        let name = &self.name;
         if self.needs_login {
-            return Some(format!("{name} needs a login"));
+            return Some(format!(" needs a login: `metamcp login {}`", self.name));
         }
         let is_open = self.breaker.state != BreakerState::Normal;
-        let has_failed = self.state == LifecycleState::Failed || self.is_missing || is_open;
+        if self.state == LifecycleState::Connecting && self.is_missing && self.failure.is_none() {
+            return Some(" is connecting".to_owned());
+        }
+        let tries_again = self.state == LifecycleState::Connecting && self.failure.is_some();
+        let has_failed =
+            self.state == LifecycleState::Failed || self.is_missing || is_open || tries_again;
         if self.is_connected() && !is_open || !has_failed {
             return None;
         }
         let cause = self.failure.as_ref().map_or("it is not connected", |failure| &failure.cause);
         let shown = redact::cut(cause.lines().next().unwrap_or_default(), PROBLEM_BYTES_MAX);
         let more = if shown.len() < cause.len() { " …" } else { "" };
-        let paused = if is_open { ", breaker open" } else { "" };
-        Some(format!("{name}{paused}: {shown}{more}"))
+        let state = match (is_open, tries_again) {
+            (true, _) => ", breaker open",
+            (false, true) => ", trying again",
+            (false, false) => "",
+        };
+        Some(format!("{state}: {shown}{more}"))
     }
 }
 

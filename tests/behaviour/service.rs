@@ -71,7 +71,7 @@ async fn the_status_line_counts_servers_clients_and_generations() {
     let client = daemon.client("/");
     client.call("one__echo", json!({ "value": 1 })).await;
 
-    daemon.wait_notice("1/2", |notice| notice == "STATUS=1/2 servers up, 1 clients, generation 1");
+    daemon.wait_notice("1/2", |notice| notice == "STATUS=1/2 servers up, 1 client, generation 1");
 }
 
 #[tokio::test]
