@@ -2,18 +2,15 @@
 
 use std::{
     io,
-    os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
 };
 
 use super::{CallEntry, journal_entry, json_line, rotated_file::RotatedFile};
 use crate::{
     config::{RecordedCalls, defaults},
-    telemetry::log,
+    telemetry::{journal_socket::JournalSocket, log},
 };
 
-/// The socket of the journal. Source: systemd, "Native Journal Protocol".
-const JOURNAL: &str = "/run/systemd/journal/socket";
 /// The file below the state directory.
 const FILE: &str = "calls.jsonl";
 
@@ -21,7 +18,7 @@ const FILE: &str = "calls.jsonl";
 #[derive(Debug)]
 pub enum CallLog {
     /// The journal.
-    Journal(UnixDatagram),
+    Journal(JournalSocket),
     /// A file with one JSON object on each line.
     File(RotatedFile),
 }
@@ -31,7 +28,8 @@ impl CallLog {
     /// `state`. Without a directory, records are in memory only.
     pub fn of_service(state: Option<&Path>) -> Option<Self> {
         if log::is_journal(io::stderr())
-            && let Ok(journal) = journal(Path::new(JOURNAL))
+            // A journal that reads nothing must not keep the service from its end.
+            && let Ok(journal) = JournalSocket::open(Some(defaults::JOURNAL_WRITE_TIMEOUT))
         {
             return Some(Self::Journal(journal));
         }
@@ -51,29 +49,34 @@ impl CallLog {
         }
     }
 
-    /// Writes entries, and returns how many of them could not be written.
-    pub(super) fn write(&mut self, entries: &[CallEntry], calls: RecordedCalls) -> WriteOutcome {
-        let wanted = entries.iter().filter(|entry| entry.is_wanted(calls));
+    /// Writes entries, as far as the journal takes them in time.
+    pub(super) fn write(&mut self, entries: Vec<CallEntry>, calls: RecordedCalls) -> WriteOutcome {
+        let mut wanted = entries.into_iter().filter(|entry| entry.is_wanted(calls));
         let mut outcome = WriteOutcome::default();
         match self {
             Self::Journal(journal) => {
-                for entry in wanted {
-                    if let Err(error) = journal.send(&journal_entry::journal_entry(entry)) {
-                        outcome.n_lost += 1;
-                        outcome.error = Some(error);
+                while let Some(entry) = wanted.next() {
+                    let Err(error) = journal.send(&journal_entry::journal_entry(&entry)) else {
+                        continue;
+                    };
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) {
+                        outcome.waiting = [entry].into_iter().chain(wanted.by_ref()).collect();
+                    } else {
+                        outcome.n_lost += entry.n_calls();
                     }
+                    outcome.error = Some(error);
                 }
             }
             Self::File(file) => {
-                let (mut lines, mut n_lines) = (Vec::new(), 0);
+                let (mut lines, mut n_calls) = (Vec::new(), 0);
                 for entry in wanted {
-                    json_line::add_line(entry, &mut lines);
-                    n_lines += 1;
+                    json_line::add_line(&entry, &mut lines);
+                    n_calls += entry.n_calls();
                 }
-                if n_lines > 0
+                if n_calls > 0
                     && let Err(error) = file.append(&lines)
                 {
-                    outcome = WriteOutcome { n_lost: n_lines, error: Some(error) };
+                    (outcome.n_lost, outcome.error) = (n_calls, Some(error));
                 }
             }
         }
@@ -84,13 +87,24 @@ impl CallLog {
 /// The outcome of writing entries.
 #[derive(Debug, Default)]
 pub(super) struct WriteOutcome {
-    /// The number of entries that were not written.
+    /// The number of calls whose entries were not written.
     pub(super) n_lost: u64,
+    /// The entries that the journal has not taken in time.
+    pub(super) waiting: Vec<CallEntry>,
     /// The last reason.
     pub(super) error: Option<io::Error>,
 }
 
 impl CallEntry {
+    /// Returns the number of calls that the entry stands for.
+    fn n_calls(&self) -> u64 {
+        match self {
+            Self::Call(_) => 1,
+            Self::Sum(sum) => sum.n_calls,
+            Self::Dropped(n_dropped) => *n_dropped,
+        }
+    }
+
     fn is_wanted(&self, calls: RecordedCalls) -> bool {
         match (calls, self) {
             (RecordedCalls::None, _) => false,
@@ -101,10 +115,31 @@ impl CallEntry {
     }
 }
 
-fn journal(path: &Path) -> io::Result<UnixDatagram> {
-    let socket = UnixDatagram::unbound()?;
-    socket.connect(path)?;
-    // A journal that reads nothing must not keep the service from its end.
-    socket.set_write_timeout(Some(defaults::JOURNAL_WRITE_TIMEOUT))?;
-    Ok(socket)
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use super::*;
+    use crate::call_record::{CallSum, record::tests::record};
+
+    #[test]
+    fn entries_that_cannot_be_written_are_counted_by_their_calls() {
+        let directory = tempfile::tempdir().unwrap();
+        // A directory is in the place of the file.
+        let mut log = CallLog::File(RotatedFile::new(directory.path().to_owned()));
+        let last = Arc::new(record("git", "log"));
+        let sum = CallSum {
+            last: Arc::clone(&last),
+            n_calls: 812,
+            total: Duration::ZERO,
+            longest: Duration::ZERO,
+            request_bytes: 0,
+            answer_bytes: 0,
+        };
+        let entries =
+            vec![CallEntry::Dropped(7), CallEntry::Call(last), CallEntry::Sum(Box::new(sum))];
+        let outcome = log.write(entries, RecordedCalls::All);
+        assert_eq!(outcome.n_lost, 7 + 1 + 812);
+        assert!(outcome.error.is_some());
+    }
 }

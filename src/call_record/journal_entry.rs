@@ -2,36 +2,39 @@
 //!
 //! Source: systemd, "Native Journal Protocol".
 
-use std::{
-    fmt::{Display, Write as _},
-    sync::LazyLock,
-};
+use std::sync::LazyLock;
 
 use super::{CallEntry, CallOutcome, CallRecord, CallSum};
 use crate::{
     config::RecordedText,
-    telemetry::message_id::{CALL, CALL_SUM, CALLS_DROPPED, message_id},
+    telemetry::{
+        journal_socket::JournalEntry,
+        message_id::{CALL, CALL_SUM, CALLS_DROPPED, message_id},
+    },
     time_format,
 };
 
 /// The priorities of entries. Source: syslog(3).
-const WARNING: &str = "4";
-const NOTICE: &str = "5";
-const INFORMATIONAL: &str = "6";
+const WARNING: u8 = 4;
+const NOTICE: u8 = 5;
+const INFORMATIONAL: u8 = 6;
 
 /// The id of most entries.
 static CALL_ID: LazyLock<String> = LazyLock::new(|| message_id(CALL));
 
-/// Returns the bytes of an entry.
-pub(super) fn journal_entry(entry: &CallEntry) -> Vec<u8> {
-    let mut fields = JournalFields::default();
-    fields.add("SYSLOG_IDENTIFIER", "metamcp");
+/// Returns a record, a sum or a gap as an entry.
+pub(super) fn journal_entry(entry: &CallEntry) -> JournalEntry {
+    let priority = match entry {
+        CallEntry::Call(record) => priority(&record.outcome),
+        CallEntry::Sum(_) => INFORMATIONAL,
+        CallEntry::Dropped(_) => WARNING,
+    };
+    let mut fields = JournalEntry::new(priority);
     match entry {
         CallEntry::Call(record) => add_call(&mut fields, record),
         CallEntry::Sum(sum) => add_sum(&mut fields, sum),
         CallEntry::Dropped(n_dropped) => {
             fields.add("MESSAGE_ID", message_id(CALLS_DROPPED));
-            fields.add("PRIORITY", WARNING);
             fields.add(
                 "MESSAGE",
                 format_args!(
@@ -42,10 +45,10 @@ pub(super) fn journal_entry(entry: &CallEntry) -> Vec<u8> {
             fields.add("MCP_DROPPED", n_dropped);
         }
     }
-    fields.bytes
+    fields
 }
 
-fn add_call(fields: &mut JournalFields, record: &CallRecord) {
+fn add_call(fields: &mut JournalEntry, record: &CallRecord) {
     let CallRecord { caller, outcome, .. } = record;
     add_common(fields, record);
     match outcome {
@@ -54,7 +57,6 @@ fn add_call(fields: &mut JournalFields, record: &CallRecord) {
     }
     fields.add("MESSAGE", message(record));
     fields.add("MCP_RECORD", "call");
-    fields.add("MCP_CALL", record.number);
     fields.add_some("MCP_UID", caller.uid());
     fields.add_some("MCP_TOKEN", caller.token());
     fields.add_some("MCP_SESSION", caller.session());
@@ -84,7 +86,7 @@ fn add_call(fields: &mut JournalFields, record: &CallRecord) {
     fields.add_some("TRACE_ID", record.trace_id());
 }
 
-fn add_sum(fields: &mut JournalFields, sum: &CallSum) {
+fn add_sum(fields: &mut JournalEntry, sum: &CallSum) {
     let (client, target) = (&sum.last.caller.name, sum.last.target());
     let [average, longest] = [sum.average(), sum.longest].map(time_format::to_the_millisecond);
     let n_calls = sum.n_calls;
@@ -104,8 +106,9 @@ fn add_sum(fields: &mut JournalFields, sum: &CallSum) {
     fields.add("MCP_ANSWER_BYTES", sum.answer_bytes);
 }
 
-fn add_common(fields: &mut JournalFields, record: &CallRecord) {
-    fields.add("PRIORITY", priority(&record.outcome));
+fn add_common(fields: &mut JournalEntry, record: &CallRecord) {
+    fields.add("MCP_CALL", record.number);
+    fields.add("MCP_START_USEC", record.started_us);
     fields.add("MCP_METHOD", record.method);
     fields.add_some("MCP_SERVER", record.server.as_ref());
     fields.add_some("MCP_TOOL", record.item.as_deref());
@@ -134,42 +137,11 @@ pub(super) fn message(record: &CallRecord) -> String {
     }
 }
 
-fn priority(outcome: &CallOutcome) -> &'static str {
+fn priority(outcome: &CallOutcome) -> u8 {
     match outcome {
         CallOutcome::Failed { .. } => WARNING,
         CallOutcome::ToolError | CallOutcome::ServerError(_) => NOTICE,
         CallOutcome::Ok | CallOutcome::Cancelled => INFORMATIONAL,
-    }
-}
-
-/// The fields of an entry, as they are sent.
-#[derive(Default)]
-struct JournalFields {
-    bytes: Vec<u8>,
-    value: String,
-}
-
-impl JournalFields {
-    /// Adds a field. A value with several lines has its length in front.
-    fn add(&mut self, name: &str, value: impl Display) {
-        self.value.clear();
-        // Writing to a string cannot fail.
-        let _infallible = write!(self.value, "{value}");
-        self.bytes.extend_from_slice(name.as_bytes());
-        if self.value.contains('\n') {
-            self.bytes.push(b'\n');
-            self.bytes.extend_from_slice(&(self.value.len() as u64).to_le_bytes());
-        } else {
-            self.bytes.push(b'=');
-        }
-        self.bytes.extend_from_slice(self.value.as_bytes());
-        self.bytes.push(b'\n');
-    }
-
-    fn add_some(&mut self, name: &str, value: Option<impl Display>) {
-        if let Some(value) = value {
-            self.add(name, value);
-        }
     }
 }
 
@@ -181,7 +153,7 @@ mod tests {
     use crate::{call_record::record::tests::record, fault_class::Fault};
 
     fn shown(entry: CallEntry) -> String {
-        String::from_utf8_lossy(&journal_entry(&entry)).into_owned()
+        String::from_utf8_lossy(journal_entry(&entry).bytes()).into_owned()
     }
 
     fn failed(cause: &str) -> CallRecord {
@@ -271,15 +243,5 @@ mod tests {
         MCP_REQUEST_BYTES=1
         MCP_ANSWER_BYTES=2
         ");
-    }
-
-    #[test]
-    fn a_value_with_several_lines_has_its_length_in_front() {
-        let entry = journal_entry(&CallEntry::Call(Arc::new(failed("a\nMCP_SERVER=b"))));
-        let mut expected = b"MCP_CAUSE\n".to_vec();
-        expected.extend_from_slice(&14_u64.to_le_bytes());
-        expected.extend_from_slice(b"a\nMCP_SERVER=b\n");
-        assert!(entry.windows(expected.len()).any(|part| part == expected));
-        assert!(!entry.starts_with(b"MCP_SERVER=b") && entry.ends_with(b"\n"));
     }
 }

@@ -17,9 +17,12 @@ pub struct CallWriter {
     /// Locked only while entries are written: one write at a time.
     log: Arc<Mutex<CallLog>>,
     summary: SuccessSummary,
+    /// The entries that the journal has not taken in time. Further records wait in the ring, which
+    /// drops the oldest ones.
+    waiting: Vec<CallEntry>,
     /// The number of the last record that was read.
     read: u64,
-    /// The number of entries that were not written, until an entry says so.
+    /// The number of calls whose entries were not written, until an entry says so.
     n_lost: u64,
     /// The time of the last warning.
     warned: Option<time::Instant>,
@@ -29,7 +32,7 @@ impl CallWriter {
     /// Returns the writer of all records from now on.
     pub fn new(recorder: Arc<CallRecorder>, log: CallLog) -> Self {
         let (log, summary) = (Arc::new(Mutex::new(log)), SuccessSummary::default());
-        Self { recorder, log, summary, read: 0, n_lost: 0, warned: None }
+        Self { recorder, log, summary, waiting: Vec::new(), read: 0, n_lost: 0, warned: None }
     }
 
     /// Writes records until `stop`, and then the last ones. Not cancel safe: records may be lost.
@@ -37,7 +40,7 @@ impl CallWriter {
         loop {
             tokio::select! {
                 () = self.recorder.ring().wait_after(self.read) => {}
-                () = time::sleep(defaults::CALL_SUM_PERIOD), if self.summary.is_pending() => {}
+                () = time::sleep(defaults::CALL_SUM_PERIOD), if self.has_more() => {}
                 () = stop.cancelled() => break,
             }
             // Several records are written together.
@@ -47,12 +50,43 @@ impl CallWriter {
             }
             self.write(time_format::now_ms()).await;
         }
-        // All seconds are over.
+        // All seconds are over. The first write may be of what has waited.
         self.write(u64::MAX).await;
+        if self.waiting.is_empty() {
+            self.write(u64::MAX).await;
+        }
     }
 
-    /// Writes the records since the last time, and the sums of the seconds before `now_ms`.
+    /// Returns whether there is something to write without a further call.
+    fn has_more(&self) -> bool {
+        self.summary.is_pending() || !self.waiting.is_empty()
+    }
+
+    /// Writes what waits, or else the records since the last time and the sums of the seconds before
+    /// `now_ms`.
     async fn write(&mut self, now_ms: u64) {
+        let entries = match self.waiting.is_empty() {
+            true => self.next_entries(now_ms),
+            false => std::mem::take(&mut self.waiting),
+        };
+        let (log, calls) = (Arc::clone(&self.log), self.recorder.recorded());
+        let written = task::spawn_blocking(move || {
+            log.lock().unwrap_or_else(PoisonError::into_inner).write(entries, calls)
+        });
+        let WriteOutcome { n_lost, waiting, error } = written.await.unwrap_or_default();
+        self.n_lost += n_lost;
+        self.recorder.note_dropped(n_lost);
+        self.waiting = waiting;
+        if let Some(error) = error
+            && self.warned.is_none_or(|warned| warned.elapsed() > defaults::CALL_WARNING_PERIOD)
+        {
+            self.warned = Some(time::Instant::now());
+            let n_waiting = self.waiting.len();
+            tracing::warn!(%error, n_lost, n_waiting, "records of calls are not written ({n_lost} are lost, {n_waiting} wait): {error}");
+        }
+    }
+
+    fn next_entries(&mut self, now_ms: u64) -> Vec<CallEntry> {
         let query = RingQuery { since_ms: None, after: Some(self.read), entries_max: usize::MAX };
         let page = self.recorder.ring().read(query, |_| true);
         self.read = page.next;
@@ -60,25 +94,13 @@ impl CallWriter {
         self.recorder.note_dropped(page.n_lost);
         let mut entries = Vec::new();
         if self.n_lost > 0 {
-            entries.push(CallEntry::Dropped(self.n_lost));
+            entries.push(CallEntry::Dropped(std::mem::take(&mut self.n_lost)));
         }
         for call in page.entries {
             self.summary.add(call, now_ms, &mut entries);
         }
         self.summary.flush(now_ms, &mut entries);
-        let (log, calls) = (Arc::clone(&self.log), self.recorder.recorded());
-        let written = task::spawn_blocking(move || {
-            log.lock().unwrap_or_else(PoisonError::into_inner).write(&entries, calls)
-        });
-        let WriteOutcome { n_lost, error } = written.await.unwrap_or_default();
-        self.n_lost = n_lost;
-        self.recorder.note_dropped(n_lost);
-        if let Some(error) = error
-            && self.warned.is_none_or(|warned| warned.elapsed() > defaults::CALL_WARNING_PERIOD)
-        {
-            self.warned = Some(time::Instant::now());
-            tracing::warn!(%error, n_lost, "{n_lost} records of calls were not written: {error}");
-        }
+        entries
     }
 }
 

@@ -4,12 +4,13 @@ use std::{io, os::fd::AsFd, sync::Arc};
 
 use tracing::{Level, Subscriber, level_filters::LevelFilter};
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::{
     Layer, Registry, filter::Targets, layer::SubscriberExt, registry::LookupSpan, reload,
 };
 
 use super::{
+    journal_layer::JournalLayer,
+    journal_socket::JournalSocket,
     log_fields::LineFormat,
     log_ring::{LogRing, LogRingLayer},
 };
@@ -20,7 +21,7 @@ use crate::config::{LogLevel, defaults};
 pub struct LogControl {
     filter: reload::Handle<Targets, Registry>,
     ring: Arc<LogRing>,
-    _writer: Option<WorkerGuard>,
+    _writer: WorkerGuard,
 }
 
 impl LogControl {
@@ -45,17 +46,20 @@ pub fn start(level: LogLevel) -> LogControl {
     let (filter, handle) = reload::Layer::new(targets(level));
     let ring = Arc::new(LogRing::of_service());
     let subscriber = Registry::default().with(filter).with(LogRingLayer(Arc::clone(&ring)));
-    let journal = if is_journal(io::stderr()) { journal() } else { None };
+    let journal = is_journal(io::stderr()).then(|| JournalSocket::open(None).ok()).flatten();
+    // Written by a separate thread: the journal or the reader of standard error may stall.
     let (installed, writer) = match journal {
-        Some(layer) => (tracing::subscriber::set_global_default(subscriber.with(layer)), None),
+        Some(socket) => {
+            let (layer, writer) = JournalLayer::start(socket);
+            (tracing::subscriber::set_global_default(subscriber.with(layer)), writer)
+        }
         None => {
-            // Written by a separate thread: the reader of standard error may stall.
             let (lossy, writer) = NonBlockingBuilder::default()
                 .buffered_lines_limit(defaults::LOG_LINES_MAX)
                 .lossy(true)
                 .finish(io::stderr());
             let lines = lines(lossy);
-            (tracing::subscriber::set_global_default(subscriber.with(lines)), Some(writer))
+            (tracing::subscriber::set_global_default(subscriber.with(lines)), writer)
         }
     };
     debug_assert!(installed.is_ok(), "logging is started once");
@@ -72,26 +76,6 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Trace => LevelFilter::TRACE,
     };
     Targets::new().with_default(Level::WARN).with_target("metamcp", level)
-}
-
-fn journal<S>() -> Option<impl Layer<S>>
-where
-    S: Subscriber + for<'span> LookupSpan<'span>,
-{
-    let layer = tracing_journald::layer().ok()?;
-    Some(
-        layer
-            .with_field_prefix(None)
-            .with_syslog_identifier("metamcp".to_owned())
-            .with_priority_mappings(
-                // One step below the defaults: INFO becomes "informational", not "notice".
-                PriorityMappings {
-                    info: Priority::Informational,
-                    debug: Priority::Debug,
-                    ..PriorityMappings::new()
-                },
-            ),
-    )
 }
 
 fn lines<S>(writer: NonBlocking) -> impl Layer<S>

@@ -1,6 +1,8 @@
 //! The logs of the service, the durations that it measures, and the liveness of its loops.
 
 pub mod duration_histogram;
+mod journal_layer;
+pub mod journal_socket;
 pub mod liveness;
 pub mod log;
 mod log_fields;
