@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{
     FAILED, Failed, auto_start,
     call_line::{client_name, target},
+    journal_calls::show_calls,
     output,
     service_ring::{self, EntrySource, RangeArgs, ServiceRing},
     service_target::ServiceTarget,
@@ -61,18 +62,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             "client": args.client,
             "failed": args.failed.then_some(true),
         }),
+        has_earlier: true,
     };
-    let journal =
-        |unit: &SystemdUnit| service_ring::become_journalctl(&args.range, unit, &matches(args));
+    let journal = |unit: &SystemdUnit, page: Option<&Value>| {
+        show_calls(&args.range, unit, &matches(args), page, |call| args.show(call))
+    };
     match ring.run(|call| args.show(call))? {
         EntrySource::Shown => Ok(()),
-        EntrySource::Journal(unit) => Err(journal(&unit)),
+        EntrySource::Journal(unit, page) => journal(&unit, page.as_ref()),
         EntrySource::Dead(error) => service_ring::of_dead_service(
             &args.target,
             error,
             "record",
             &state_directory().map(|state| CallLog::file_in(&state)).unwrap_or_default(),
-            journal,
+            |unit| journal(unit, None),
             |file| of_file(args, file),
         ),
     }
@@ -125,7 +128,7 @@ fn of_file(args: &Args, file: &Path) -> Result<(), Failed> {
 
 /// Returns the matches for `journalctl`. Several of one field are alternatives.
 fn matches(args: &Args) -> Vec<String> {
-    let mut matches = vec!["MCP_RECORD=call".to_owned(), "MCP_RECORD=sum".to_owned()];
+    let mut matches = ["call", "sum", "gap"].map(|kind| format!("MCP_RECORD={kind}")).to_vec();
     let (server, tool) = match args
         .tool
         .as_deref()
@@ -254,6 +257,7 @@ mod tests {
             [
                 "MCP_RECORD=call",
                 "MCP_RECORD=sum",
+                "MCP_RECORD=gap",
                 "MCP_SERVER=git",
                 "MCP_TOOL=log",
                 "MCP_OUTCOME=error",

@@ -104,13 +104,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         noun: "lines",
         name: "log",
         filter: json!({ "server": args.server, "level": args.level.map(LineLevel::name) }),
+        has_earlier: false,
     };
     let is_coloured = terminal::is_coloured();
-    let journal =
-        |unit: &SystemdUnit| service_ring::become_journalctl(&args.range, unit, &matches(args));
+    let journal = |unit: &SystemdUnit| {
+        Err(service_ring::become_journalctl(&args.range, unit, &matches(args)))
+    };
     match ring.run(|line| output::print(&rendered(line, is_coloured)))? {
         EntrySource::Shown => Ok(()),
-        EntrySource::Journal(unit) => Err(journal(&unit)),
+        EntrySource::Journal(unit, _) => journal(&unit),
         EntrySource::Dead(error) => service_ring::of_dead_service(
             &args.target,
             error,

@@ -37,6 +37,7 @@ mod import;
 mod installed_client;
 mod interruptible_request;
 mod item_output;
+mod journal_calls;
 mod log_file;
 mod login;
 mod logs;

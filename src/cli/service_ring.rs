@@ -49,14 +49,16 @@ pub(super) struct ServiceRing<'a> {
     pub(super) name: &'static str,
     /// Its parameters, but for the range. Those that are `null` are left out.
     pub(super) filter: Value,
+    /// The entries of earlier services are wanted, too.
+    pub(super) has_earlier: bool,
 }
 
 /// The place of the entries that are wanted.
 pub(super) enum EntrySource {
     /// They are shown already.
     Shown,
-    /// The journal has them.
-    Journal(SystemdUnit),
+    /// The journal has them, or those before the ones in the answer of the service.
+    Journal(SystemdUnit, Option<Value>),
     /// No service answers.
     Dead(ControlClientError),
 }
@@ -108,10 +110,12 @@ impl ServiceRing<'_> {
             let n_kept = page["keptMax"].as_u64().unwrap_or_default();
             !is_cut && range.lines.is_none_or(|lines| lines as u64 <= n_kept)
         });
-        if !is_whole {
+        let goes_back =
+            || page.as_ref().is_some_and(|page| self.goes_back(page, since_ms.flatten()));
+        if !is_whole || goes_back() {
             match unit_of_service(&mut service).await {
                 Ok(None) => {}
-                Ok(Some(unit)) => return Ok(EntrySource::Journal(unit)),
+                Ok(Some(unit)) => return Ok(EntrySource::Journal(unit, page)),
                 Err(error) => return dead(error),
             }
         }
@@ -140,6 +144,14 @@ impl ServiceRing<'_> {
             let next = json!({ "after": page["next"], "wait": FOLLOW_WAIT.as_millis() as u64 });
             page = self.ask(&mut service, next).await.map_err(|error| self.ended(error))?;
         }
+    }
+
+    /// Returns whether entries of earlier services are wanted beside those in the answer.
+    fn goes_back(&self, page: &Value, since_ms: Option<u64>) -> bool {
+        let has_fewer = |lines| output::items(&page[self.noun]).len() < lines;
+        self.has_earlier
+            && (since_ms < page["startedMs"].as_u64() && since_ms.is_some()
+                || self.range.lines.is_some_and(has_fewer))
     }
 
     async fn ask(
@@ -195,7 +207,7 @@ pub(super) fn of_dead_service(
     error: ControlClientError,
     name: &str,
     file: &Path,
-    journal: impl FnOnce(&SystemdUnit) -> Failed,
+    journal: impl FnOnce(&SystemdUnit) -> Result<(), Failed>,
     of_file: impl FnOnce(&Path) -> Result<(), Failed>,
 ) -> Result<(), Failed> {
     let named = target.socket.as_deref();
@@ -212,7 +224,7 @@ pub(super) fn of_dead_service(
             "note: no service answers: this is the journal of {}\n",
             unit.name
         ));
-        return Err(journal(&unit));
+        return journal(&unit);
     }
     let is_launched = named.is_none_or(|socket| {
         socket == default_socket() || Some(socket) == auto_start::configured_socket().as_deref()

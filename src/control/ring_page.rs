@@ -45,6 +45,6 @@ pub(super) async fn ring_page<T: RingEntry>(
     let entries: Vec<_> = entries.iter().map(|entry| to_json(entry)).collect();
     Ok(json!({
         "pid": std::process::id(), name: entries, "next": next, "lost": n_lost, "isCut": is_cut,
-        "keptMax": ring.entries_max(),
+        "keptMax": ring.entries_max(), "startedMs": ring.started_ms(),
     }))
 }

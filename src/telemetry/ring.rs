@@ -10,6 +10,8 @@ use std::{
 
 use tokio::sync::watch;
 
+use crate::time_format;
+
 /// An entry that a ring can keep.
 pub trait RingEntry {
     /// Returns the bytes that the entry takes.
@@ -27,6 +29,8 @@ pub struct Ring<T> {
     newest: watch::Sender<u64>,
     entries_max: usize,
     bytes_max: usize,
+    /// The time of the creation, in milliseconds since 1970.
+    started_ms: u64,
 }
 
 #[derive(Debug)]
@@ -65,7 +69,8 @@ impl<T: RingEntry> Ring<T> {
     /// Returns an empty ring for at most so many entries and bytes.
     pub fn new(entries_max: usize, bytes_max: usize) -> Self {
         let kept = KeptEntries { entries: VecDeque::new(), n_bytes: 0, n_written: 0 };
-        Self { kept: Mutex::new(kept), newest: watch::Sender::new(0), entries_max, bytes_max }
+        let (kept, newest) = (Mutex::new(kept), watch::Sender::new(0));
+        Self { kept, newest, entries_max, bytes_max, started_ms: time_format::now_ms() }
     }
 
     /// Adds an entry in place of the oldest ones.
@@ -127,6 +132,11 @@ impl<T: RingEntry> Ring<T> {
         let mut newest = self.newest.subscribe();
         // Cannot fail: this ring owns the sender.
         let _newest = newest.wait_for(|newest| *newest > after).await;
+    }
+
+    /// Returns the time from which on the ring has had entries, in milliseconds since 1970.
+    pub fn started_ms(&self) -> u64 {
+        self.started_ms
     }
 
     /// Returns the largest number of entries.
