@@ -255,7 +255,7 @@ impl Attempts {
         };
         let call = sent.map_err(|source| self.failed(source))?;
         if let AttemptStage::Leased(lease) = self.take_stage() {
-            self.observed.sent(lease.connection.generation());
+            self.observed.sent(&self.slot, &lease.connection);
             self.stage = AttemptStage::Running { call, lease };
         }
         Ok(())

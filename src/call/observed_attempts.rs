@@ -7,7 +7,11 @@ use std::borrow::Cow;
 
 use super::CallError;
 use crate::{
-    call_record::ObservedCall, error_report::chain, pool::ServerSlot, protocol::Message,
+    call_record::{ObservedCall, PeerProtocol},
+    connection::Connection,
+    error_report::chain,
+    pool::ServerSlot,
+    protocol::Message,
     telemetry::trace_context::TRACEPARENT,
 };
 
@@ -52,10 +56,12 @@ impl ObservedAttempts {
         }
     }
 
-    /// Records that the request was sent on the connection of this generation.
-    pub(super) fn sent(&mut self, generation: u64) {
+    /// Records that the request was sent on `connection` to the server of `slot`.
+    pub(super) fn sent(&mut self, slot: &ServerSlot, connection: &Connection) {
         if let Some(call) = &mut self.request {
-            call.sent(generation);
+            let version = connection.profile().map(|profile| profile.protocol_version.as_str());
+            let protocol = PeerProtocol::of_server(&slot.declared().transport, version);
+            call.sent(connection.generation(), protocol);
         }
     }
 

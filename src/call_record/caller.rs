@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
+use super::PeerProtocol;
 use crate::{
     capacity_holder::{Account, AccountMember, Holder},
     config::defaults,
@@ -32,6 +33,8 @@ pub struct Caller {
     pub holder: Holder,
     /// The view that the client uses.
     pub view: CallView,
+    /// The protocol between the client and metamcp.
+    pub protocol: PeerProtocol,
 }
 
 /// The view through which a call came.
@@ -82,7 +85,8 @@ impl Caller {
             let version = env!("CARGO_PKG_VERSION").to_owned();
             Arc::new(ClientName { name: "metamcp".to_owned(), version })
         });
-        Self { name: Arc::clone(&METAMCP), holder, view: CallView::Operator }
+        let protocol = PeerProtocol { transport: Some(PeerProtocol::UNIX), version: None };
+        Self { name: Arc::clone(&METAMCP), holder, view: CallView::Operator, protocol }
     }
 
     /// Returns the user id, if the client is a local user without a token.

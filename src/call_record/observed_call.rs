@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{CallOutcome, CallRecord, CallRecorder, CallSpans, CallTexts};
+use super::{CallOutcome, CallRecord, CallRecorder, CallSpans, CallTexts, PeerProtocol};
 use crate::{
     config::{RecordedText, defaults},
     fault_class::Fault,
@@ -70,13 +70,14 @@ impl ObservedCall {
         }
     }
 
-    /// Records that the call was sent on the connection of this generation. The second time, it was
-    /// sent again.
-    pub fn sent(&mut self, generation: u64) {
+    /// Records that the call was sent on the connection of this generation, whose server speaks
+    /// `protocol`. The second time, it was sent again.
+    pub fn sent(&mut self, generation: u64, protocol: PeerProtocol) {
         self.sent = Some(Instant::now());
         if let Some(record) = &mut self.record {
             record.n_retries += u32::from(record.generation.is_some());
             record.generation = Some(generation);
+            record.server_protocol = protocol;
         }
     }
 

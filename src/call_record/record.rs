@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{CallOutcome, CallSpans, CallTexts, Caller};
+use super::{CallOutcome, CallSpans, CallTexts, Caller, PeerProtocol};
 use crate::{
     server_name::{self, ServerName},
     telemetry::{ring::RingEntry, trace_context::TraceParent},
@@ -45,6 +45,10 @@ pub struct CallRecord {
     pub texts: Option<Box<CallTexts>>,
     /// Its own spans, if spans are exported.
     pub spans: Option<CallSpans>,
+    /// The id of the client's request, cut to a bounded length, if spans are exported.
+    pub request_id: Option<Box<str>>,
+    /// The protocol between metamcp and the server that got the request.
+    pub server_protocol: PeerProtocol,
 }
 
 impl RingEntry for CallRecord {
@@ -102,7 +106,12 @@ pub(super) mod tests {
         CallRecord {
             number: 12,
             started_us: 1_795_737_600_000_000,
-            caller: Caller { name: Arc::new(name), holder, view: CallView::Direct },
+            caller: Caller {
+                name: Arc::new(name),
+                holder,
+                view: CallView::Direct,
+                protocol: PeerProtocol::default(),
+            },
             method: "tools/call",
             server: Some(ServerName::new(server).expect("a name")),
             item: Some(tool.into()),
@@ -117,6 +126,8 @@ pub(super) mod tests {
             trace: None,
             texts: None,
             spans: None,
+            request_id: None,
+            server_protocol: PeerProtocol::default(),
         }
     }
 

@@ -11,8 +11,8 @@ use std::{
 use arc_swap::ArcSwap;
 
 use super::{
-    CallMetrics, CallOutcome, CallRecord, CallSpans, Caller, ObservedCall, RecentCalls,
-    RunningCalls, TokenCosts,
+    CallMetrics, CallOutcome, CallRecord, CallSpans, Caller, ObservedCall, PeerProtocol,
+    RecentCalls, RunningCalls, TokenCosts,
 };
 use crate::{
     config::{RecordedCalls, TelemetryConfig, defaults},
@@ -97,6 +97,8 @@ impl CallRecorder {
             trace,
             texts: None,
             spans,
+            request_id: exports_spans.then(|| request_id(request)).flatten(),
+            server_protocol: PeerProtocol::default(),
         };
         Some(ObservedCall::new(Arc::clone(self), record))
     }
@@ -161,6 +163,13 @@ impl CallRecorder {
         self.costs.add(&record);
         self.ring.push(Arc::from(record));
     }
+}
+
+/// Returns the id of a request as text: a string without its quotes, a number as it is written.
+fn request_id(request: &Message) -> Option<Box<str>> {
+    let id = request.part(MessagePart::Id)?;
+    let text = request.string(MessagePart::Id).unwrap_or_else(|| id.to_owned());
+    Some(redact::cut(&text, defaults::SPAN_REQUEST_ID_BYTES_MAX).into())
 }
 
 /// Returns the trace that a request names.

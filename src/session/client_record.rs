@@ -11,7 +11,12 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{call_record::ClientName, config::defaults, protocol::Era, server_name::ServerName};
+use crate::{
+    call_record::{ClientName, PeerProtocol},
+    config::defaults,
+    protocol::Era,
+    server_name::ServerName,
+};
 
 /// The transport between a client and metamcp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +55,14 @@ impl ClientTransport {
             Self::Http => "http",
             Self::LegacySse => "sse",
             Self::Pipe => "stdio",
+        }
+    }
+
+    /// Returns the transport below HTTP or MCP.
+    pub(super) fn network(self) -> &'static str {
+        match self {
+            Self::Http | Self::LegacySse => PeerProtocol::TCP,
+            Self::Pipe => PeerProtocol::PIPE,
         }
     }
 }

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::{
-    call_record::{CallView, Caller},
+    call_record::{CallView, Caller, PeerProtocol},
     capacity_holder::{AccountMember, Holder},
     era::ClientEra,
     pool::{ClientDemand, OneShotClient},
@@ -205,7 +205,9 @@ impl Session {
             ServerScope::Tools => CallView::Meta,
             ServerScope::One(server) => CallView::Server(server.clone()),
         };
-        Caller { name, holder: self.holder, view }
+        let transport = self.client.as_ref().map(|client| client.transport().network());
+        let protocol = PeerProtocol { transport, version: self.version() };
+        Caller { name, holder: self.holder, view, protocol }
     }
 
     fn client_record(&self) -> Option<&Arc<ClientRecord>> {

@@ -101,7 +101,15 @@ fn traces_url(address: &Uri) -> Uri {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpListener;
+
     use super::*;
+    use crate::{
+        call_record::Caller,
+        capacity_holder::{Account, AccountMember, Holder},
+        config::TelemetryConfig,
+        protocol::Message,
+    };
 
     #[test]
     fn the_path_of_spans_is_added_once() {
@@ -112,5 +120,32 @@ mod tests {
         ] {
             assert_eq!(traces_url(&address.parse().unwrap()).to_string(), expected);
         }
+    }
+
+    #[tokio::test]
+    async fn a_bounded_number_of_spans_waits_for_a_collector_that_hangs() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let recorder = Arc::<CallRecorder>::default();
+        let config = TelemetryConfig { otlp: Some(address.clone()), ..TelemetryConfig::default() };
+        recorder.configure(&config);
+        let proxy = ProxyConfig::default();
+        let mut exporter = TraceExporter::new(Arc::clone(&recorder), &address, &proxy).unwrap();
+        let request = Message::request("tools/call", Some("{}"));
+        let holder = Holder { account: Account::User(0), member: AccountMember::Session(1) };
+        let call = || drop(recorder.observe(Caller::operator(holder), &request, None));
+
+        call();
+        let hanging = async {
+            let _unanswered = listener.accept().await.unwrap();
+            (0..3 * defaults::CALL_RING_RECORDS).for_each(|_| call());
+        };
+        tokio::join!(exporter.send(), hanging);
+
+        let waiting =
+            RingQuery { since_ms: None, after: Some(exporter.read), entries_max: usize::MAX };
+        let waiting = recorder.ring().read(waiting, |_| true);
+        assert!(waiting.entries.len() <= defaults::CALL_RING_RECORDS);
+        assert!(waiting.n_lost >= 2 * defaults::CALL_RING_RECORDS as u64);
     }
 }

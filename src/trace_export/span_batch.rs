@@ -5,7 +5,10 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::call_record::{CallOutcome, CallRecord};
+use crate::{
+    call_record::{CallOutcome, CallRecord, PeerProtocol},
+    protocol::payloads::method::{PROMPTS_GET, TOOLS_CALL},
+};
 
 /// The kinds of spans. Source: OTLP, `Span.SpanKind`.
 const SERVER: u8 = 2;
@@ -57,8 +60,7 @@ fn spans_of(call: &CallRecord) -> impl Iterator<Item = Span> {
     let of_client = spans.filter(|_| call.parent.is_none()).map(|spans| Span {
         span_id: span_id(spans.server),
         parent_span_id: spans.parent.map(span_id),
-        kind: SERVER,
-        ..span(call, spans.trace_id, call.started_us, call.duration)
+        ..span(call, SERVER, spans.trace_id, call.started_us, call.duration)
     });
     let of_server = spans.zip(call.at_server).map(|(spans, at_server)| {
         let ended_us = call.started_us + micros(call.duration);
@@ -66,14 +68,19 @@ fn spans_of(call: &CallRecord) -> impl Iterator<Item = Span> {
         Span {
             span_id: span_id(spans.client),
             parent_span_id: Some(span_id(spans.server)),
-            kind: CLIENT,
-            ..span(call, spans.trace_id, started_us, at_server)
+            ..span(call, CLIENT, spans.trace_id, started_us, at_server)
         }
     });
     of_client.into_iter().chain(of_server)
 }
 
-fn span(call: &CallRecord, trace_id: u128, started_us: u64, duration: std::time::Duration) -> Span {
+fn span(
+    call: &CallRecord,
+    kind: u8,
+    trace_id: u128,
+    started_us: u64,
+    duration: std::time::Duration,
+) -> Span {
     let name = match call.item.as_deref() {
         Some(item) => format!("{} {item}", call.method),
         None => call.method.to_owned(),
@@ -84,27 +91,48 @@ fn span(call: &CallRecord, trace_id: u128, started_us: u64, duration: std::time:
         CallOutcome::ServerError(code) => Some((code.to_string(), "")),
         outcome => Some((outcome.name().to_owned(), "")),
     };
-    let is_tool = call.method == "tools/call";
-    let attributes = [
-        Some(attribute("mcp.method.name", call.method)),
-        is_tool.then(|| attribute("gen_ai.operation.name", "execute_tool")),
-        call.item.as_deref().filter(|_| is_tool).map(|tool| attribute("gen_ai.tool.name", tool)),
-        call.server.as_ref().map(|server| attribute("metamcp.server.name", server.as_str())),
-        Some(attribute("metamcp.client.name", &call.caller.name.name)),
-        Some(attribute("metamcp.view", call.caller.view.name())),
-        error.as_ref().map(|(error, _)| attribute("error.type", error)),
-    ];
+    let attributes = attributes(call, kind, error.as_ref().map(|(error, _)| &**error));
     Span {
         trace_id: format!("{trace_id:032x}"),
         span_id: String::new(),
         parent_span_id: None,
         name,
-        kind: SERVER,
+        kind,
         start_time_unix_nano: nanos(started_us),
         end_time_unix_nano: nanos(started_us + micros(duration)),
-        attributes: attributes.into_iter().flatten().collect(),
+        attributes,
         status: error.map(|(_, message)| json!({ "code": ERROR, "message": message })),
     }
+}
+
+/// Returns the attributes of a span. The id of the session is a secret, so that `mcp.session.id` is
+/// not one of them; nor is the URI of a resource, which may hold one.
+fn attributes(call: &CallRecord, kind: u8, error: Option<&str>) -> Vec<Value> {
+    let protocol = if kind == SERVER { call.caller.protocol } else { call.server_protocol };
+    let PeerProtocol { transport, version } = protocol;
+    let item = |method| call.item.as_deref().filter(|_| call.method == method);
+    let status = match call.outcome {
+        CallOutcome::ServerError(code) => Some(code.to_string()),
+        _ => None,
+    };
+    let operation = (call.method == TOOLS_CALL).then_some("execute_tool");
+    [
+        ("mcp.method.name", Some(call.method)),
+        ("mcp.protocol.version", version),
+        ("network.transport", transport),
+        ("jsonrpc.request.id", call.request_id.as_deref().filter(|_| kind == SERVER)),
+        ("gen_ai.operation.name", operation),
+        ("gen_ai.tool.name", item(TOOLS_CALL)),
+        ("gen_ai.prompt.name", item(PROMPTS_GET)),
+        ("rpc.response.status_code", status.as_deref()),
+        ("error.type", error),
+        ("metamcp.server.name", call.server.as_ref().map(|server| server.as_str())),
+        ("metamcp.client.name", Some(&*call.caller.name.name)),
+        ("metamcp.view", Some(call.caller.view.name())),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| Some(attribute(key, value?)))
+    .collect()
 }
 
 fn attribute(key: &str, value: &str) -> Value {

@@ -41,6 +41,7 @@ mod stdio;
 mod tasks;
 mod tls_front;
 mod token_costs;
+mod traces;
 mod typegen;
 
 const POLL: Duration = Duration::from_millis(20);

@@ -223,6 +223,9 @@ pub const METRIC_UNPROVEN_MAX: usize = 100;
 /// The time in which spans are collected before they are sent together.
 pub const SPAN_EXPORT_PERIOD: Duration = Duration::from_secs(1);
 
+/// The longest id of a client's request in a span, in bytes. Clients count, or use UUIDs.
+pub const SPAN_REQUEST_ID_BYTES_MAX: usize = 64;
+
 /// The number of calls whose spans are sent in one request, of about 1 KiB each.
 pub const SPAN_BATCH_CALLS: usize = 512;
 
