@@ -48,6 +48,8 @@ let
     if settings.listen.control_group != null then settings.listen.control_group else "metamcp";
 
   hasMetrics = settings.listen.metrics != null;
+  catalog = "/usr/local/lib/systemd/catalog/metamcp.catalog";
+
   startsAtBoot = lib.any (server: server.start != "lazy") (lib.attrValues settings.servers);
 in
 {
@@ -263,6 +265,27 @@ in
           Type = "oneshot";
           RemainAfterExit = true;
           ExecStart = lib.getExe' pkgs.coreutils "true";
+        };
+      };
+
+      # systemd reads explanations for `journalctl -x` from its own package and from
+      # /usr/local, and NixOS links none of other packages.
+      metamcp-catalog = {
+        description = "Explanations of the messages of metamcp";
+        wantedBy = [ "multi-user.target" ];
+        after = [ "systemd-journal-catalog-update.service" ];
+        serviceConfig = {
+          Type = "oneshot";
+          RemainAfterExit = true;
+          ExecStart = [
+            "${lib.getExe' pkgs.coreutils "mkdir"} -p /usr/local/lib/systemd/catalog"
+            "${lib.getExe' pkgs.coreutils "ln"} -sfT ${cfg.package}/lib/systemd/catalog/metamcp.catalog ${catalog}"
+            "${lib.getExe' config.systemd.package "journalctl"} --update-catalog"
+          ];
+          ExecStop = [
+            "${lib.getExe' pkgs.coreutils "rm"} -f ${catalog}"
+            "${lib.getExe' config.systemd.package "journalctl"} --update-catalog"
+          ];
         };
       };
     }

@@ -47,6 +47,7 @@ rustPlatform.buildRustPackage {
   postInstall = ''
     install -Dm444 -t $out/lib/systemd/system systemd/metamcp{.service,.socket,-control.socket}
     install -Dm444 -t $out/lib/systemd/user systemd/user/*
+    install -Dm444 -t $out/lib/systemd/catalog systemd/metamcp.catalog
     substituteInPlace $out/lib/systemd/{system,user}/metamcp.service \
       --replace-fail /usr/bin/metamcp $out/bin/metamcp
     install -Dm444 -t $out/share/doc/metamcp systemd/metamcp-server-example*

@@ -10,6 +10,9 @@ use super::{
 };
 use crate::telemetry::message_id::{CALL, CALL_SUM, CALLS_DROPPED, message_id};
 
+/// The length of a line. `journalctl` puts three characters in front of it.
+const LINE_BYTES_MAX: usize = 77;
+
 /// The messages that are no failures, with their explanations.
 const RECORDS: [(&str, &str, &str); 3] = [
     (
@@ -52,7 +55,7 @@ pub fn message_catalog() -> String {
         }
         known.push(entry.code);
         let (cause, remedy) = (plain(entry.cause), plain(entry.remedy));
-        let subject = format!("metamcp: {}", entry.code);
+        let subject = format!("Error {}", entry.code);
         add(&mut catalog, entry.code, &subject, &format!("{cause}\n\nRemedy: {remedy}"));
     }
     catalog
@@ -72,8 +75,28 @@ fn add(catalog: &mut String, code: &str, subject: &str, text: &str) {
     // Writing to a string cannot fail.
     let _infallible = write!(
         catalog,
-        "\n-- {id}\nSubject: {subject}\nDefined-By: metamcp\nDocumentation: man:metamcp-errors(7)\n\n{text}\n"
+        "\n-- {id}\nSubject: {subject}\nDefined-By: metamcp\nDocumentation: man:metamcp-errors(7)\n\n{}\n",
+        wrapped(text)
     );
+}
+
+/// Returns paragraphs in lines of a bounded length: `journalctl` wraps none.
+fn wrapped(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            if !line.is_empty() && line.len() + 1 + word.len() > LINE_BYTES_MAX {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
 }
 
 /// Returns Markdown as plain text.

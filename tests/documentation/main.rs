@@ -3,8 +3,8 @@
 //!
 //! `REGENERATE=1 cargo test --test documentation` writes what follows from code: the tables in
 //! `docs/reference/configuration.md` and `docs/errors.md`, the commands in
-//! `docs/reference/command-line.md`, and `nix/schema.json`, from which the Nix modules make their
-//! options.
+//! `docs/reference/command-line.md`, `systemd/metamcp.catalog`, and `nix/schema.json`, from which the
+//! Nix modules make their options.
 
 mod console_blocks;
 mod error_codes;
@@ -20,7 +20,8 @@ use metamcp::{
     cli,
     config::schema::schema,
     manual::{
-        ConfigurationKey, ERROR_GROUPS, ErrorGroup, command_reference, configuration_keys, sections,
+        ConfigurationKey, ERROR_GROUPS, ErrorGroup, command_reference, configuration_keys,
+        message_catalog, sections,
     },
 };
 
@@ -259,6 +260,19 @@ fn the_errors_page_has_the_table_of_errors() {
 /// Returns the section of a group of errors.
 fn group_section(group: &ErrorGroup) -> String {
     format!("## {}\n\n{}\n\n{}", group.title, group.intro, group.markdown())
+}
+
+/// The explanations that `journalctl -x` shows.
+const CATALOG: &str = "systemd/metamcp.catalog";
+
+#[test]
+fn the_journal_has_the_explanation_of_every_error() {
+    let catalog = message_catalog();
+    for code in ERROR_GROUPS.iter().flat_map(|group| group.entries).map(|entry| entry.code) {
+        let is_name = code.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        assert!(!is_name || catalog.contains(&format!("Subject: Error {code}\n")), "{code}");
+    }
+    check_generated(CATALOG, &catalog);
 }
 
 #[test]

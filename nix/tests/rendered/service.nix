@@ -226,6 +226,13 @@
       "X-StopIfChanged=false"
     ];
   };
+  "journalctl -x finds the explanations of the package" = {
+    module = { };
+    has."etc/systemd/system/metamcp-catalog.service" = [
+      "ExecStart=/usr/bin/ln -sfT /opt/metamcp/lib/systemd/catalog/metamcp.catalog /usr/local/lib/systemd/catalog/metamcp.catalog"
+      "ExecStart=/usr/bin/journalctl --update-catalog"
+    ];
+  };
   "percent signs in paths are escaped in units only" = {
     module.services.metamcp = {
       credentials.shared = "/run/secrets/100%u";

@@ -414,6 +414,7 @@ in
       timers = units "timer" [ { options.timerConfig = section; } ];
       paths = units "path" [ { options.pathConfig = section; } ];
       targets = units "target" [ ];
+      package = opt types.package pkgs.systemd;
       packages = opt (types.listOf types.package) [ ];
       globalEnvironment = opt (types.attrsOf (types.nullOr types.str)) { };
       tmpfiles.rules = strings;
