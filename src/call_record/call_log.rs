@@ -63,20 +63,27 @@ impl CallLog {
                         outcome.waiting = [entry].into_iter().chain(wanted.by_ref()).collect();
                     } else {
                         outcome.n_lost += entry.n_calls();
+                        outcome.n_newly_lost += entry.n_own_calls();
                     }
                     outcome.error = Some(error);
                 }
             }
             Self::File(file) => {
-                let (mut lines, mut n_calls) = (Vec::new(), 0);
+                let (mut lines, mut n_calls, mut n_own) = (Vec::new(), 0, 0);
                 for entry in wanted {
                     json_line::add_line(&entry, &mut lines);
                     n_calls += entry.n_calls();
+                    n_own += entry.n_own_calls();
                 }
                 if n_calls > 0
                     && let Err(error) = file.append(&lines)
                 {
-                    (outcome.n_lost, outcome.error) = (n_calls, Some(error));
+                    outcome = WriteOutcome {
+                        n_lost: n_calls,
+                        n_newly_lost: n_own,
+                        error: Some(error),
+                        waiting: Vec::new(),
+                    };
                 }
             }
         }
@@ -89,6 +96,8 @@ impl CallLog {
 pub(super) struct WriteOutcome {
     /// The number of calls whose entries were not written.
     pub(super) n_lost: u64,
+    /// Those of them that no earlier outcome counted.
+    pub(super) n_newly_lost: u64,
     /// The entries that the journal has not taken in time.
     pub(super) waiting: Vec<CallEntry>,
     /// The last reason.
@@ -103,6 +112,11 @@ impl CallEntry {
             Self::Sum(sum) => sum.n_calls,
             Self::Dropped(n_dropped) => *n_dropped,
         }
+    }
+
+    /// Returns the number of calls that are lost with the entry: one about lost calls loses none.
+    fn n_own_calls(&self) -> u64 {
+        if matches!(self, Self::Dropped(_)) { 0 } else { self.n_calls() }
     }
 
     fn is_wanted(&self, calls: RecordedCalls) -> bool {
@@ -139,7 +153,7 @@ mod tests {
         let entries =
             vec![CallEntry::Dropped(7), CallEntry::Call(last), CallEntry::Sum(Box::new(sum))];
         let outcome = log.write(entries, RecordedCalls::All);
-        assert_eq!(outcome.n_lost, 7 + 1 + 812);
+        assert_eq!((outcome.n_lost, outcome.n_newly_lost), (7 + 1 + 812, 1 + 812));
         assert!(outcome.error.is_some());
     }
 }
