@@ -58,6 +58,7 @@ fn every_key_is_read() {
         token = "credential:client-token"
         control = "/tmp/c.sock"
         control_group = "wheel"
+        metrics = "[::1]:12019"
         rpc = true
         root = "passthrough:up"
         allowed_hosts = ["mcp.example"]
@@ -120,6 +121,7 @@ fn every_key_is_read() {
     assert_eq!(token.as_deref(), Some("credential:client-token"));
     assert_eq!(config.listen.control.as_deref(), Some(Path::new("/tmp/c.sock")));
     assert_eq!(config.listen.control_group.as_deref(), Some("wheel"));
+    assert_eq!(config.listen.metrics, "[::1]:12019".parse().ok());
     assert!(config.listen.rpc);
     assert_eq!(config.service.idle_exit, Some(Some(Duration::from_secs(1800))));
     assert_eq!(config.listen.allowed_hosts, ["mcp.example"]);
@@ -368,7 +370,7 @@ fn an_unknown_key_is_shown_with_a_similar_one() {
       |
     2 | zzz = *
       | ^^^
-      = help: known here: http, tls, token, control, control_group, rpc, root, allowed_hosts, allowed_origins, keep_alive, stream_after, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
+      = help: known here: http, tls, token, control, control_group, metrics, rpc, root, allowed_hosts, allowed_origins, keep_alive, stream_after, write_timeout, session, session_key, session_timeout, json_response, legacy_sse
     ");
 }
 
