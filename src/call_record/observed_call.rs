@@ -9,7 +9,7 @@ use super::{CallOutcome, CallRecord, CallRecorder, CallSpans, CallTexts, PeerPro
 use crate::{
     config::{RecordedText, defaults},
     fault_class::Fault,
-    protocol::{Message, jsonrpc::MessagePart},
+    protocol::{Message, ObjectMembers, jsonrpc::MessagePart, payloads::method},
     redact,
     server_name::ServerName,
     telemetry::trace_context::TraceParent,
@@ -22,15 +22,25 @@ pub struct ObservedCall {
     started: Instant,
     /// The time of the last request to the server.
     sent: Option<Instant>,
+    /// The URI of the resource, which may hold a secret and which errors quote.
+    uri: Option<Box<str>>,
     /// The record, until the call has ended.
     record: Option<Box<CallRecord>>,
 }
 
 impl ObservedCall {
-    pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord) -> Self {
+    pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord, request: &Message) -> Self {
+        let uri = request.params().filter(|_| record.method == method::RESOURCES_READ);
+        let uri = uri.and_then(|params| ObjectMembers::read(params)?.string("uri"));
         let started = Instant::now();
         recorder.running().begin(&record, started);
-        Self { recorder, started, sent: None, record: Some(Box::new(record)) }
+        Self {
+            recorder,
+            started,
+            sent: None,
+            uri: uri.filter(|uri| !uri.is_empty()).map(Into::into),
+            record: Some(Box::new(record)),
+        }
     }
 
     /// Returns the number of the call.
@@ -104,6 +114,10 @@ impl ObservedCall {
 
     /// Ends the call with an error of metamcp.
     pub fn failed(&mut self, code: &'static str, fault: Fault, cause: &str) {
+        let cause = match &self.uri {
+            Some(uri) => &*cause.replace(&**uri, "[uri]"),
+            None => cause,
+        };
         let cause = redact::sanitize(redact::cut(cause, defaults::CALL_RECORD_CAUSE_BYTES_MAX));
         self.end(CallOutcome::Failed { code, fault, cause: cause.into() }, 0);
     }

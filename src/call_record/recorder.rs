@@ -100,7 +100,7 @@ impl CallRecorder {
             request_id: exports_spans.then(|| request_id(request)).flatten(),
             server_protocol: PeerProtocol::default(),
         };
-        Some(ObservedCall::new(Arc::clone(self), record))
+        Some(ObservedCall::new(Arc::clone(self), record, request))
     }
 
     /// Returns the records of the last calls.
