@@ -167,6 +167,8 @@ mod tests {
         insta::assert_snapshot!(shown(CallEntry::Call(Arc::new(record("git", "log")))), @"
         SYSLOG_IDENTIFIER=metamcp
         PRIORITY=6
+        MCP_CALL=12
+        MCP_START_USEC=1795737600000000
         MCP_METHOD=tools/call
         MCP_SERVER=git
         MCP_TOOL=log
@@ -177,7 +179,6 @@ mod tests {
         MESSAGE_ID=961304ada7770e006069d2cc7de964d3
         MESSAGE=claude-code 2.1.4 called `git__log`: answered after 12 ms
         MCP_RECORD=call
-        MCP_CALL=12
         MCP_UID=1000
         MCP_SESSION=7
         MCP_DURATION_USEC=12345
@@ -189,6 +190,8 @@ mod tests {
         insta::assert_snapshot!(shown(CallEntry::Call(Arc::new(failed("no answer")))), @"
         SYSLOG_IDENTIFIER=metamcp
         PRIORITY=4
+        MCP_CALL=12
+        MCP_START_USEC=1795737600000000
         MCP_METHOD=tools/call
         MCP_SERVER=git
         MCP_TOOL=log
@@ -199,7 +202,6 @@ mod tests {
         MESSAGE_ID=16699e73ce73638058a8b1fd92f8f0a4
         MESSAGE=claude-code 2.1.4 called `git__log`: failed after 12 ms: no answer (SERVER_TIMEOUT)
         MCP_RECORD=call
-        MCP_CALL=12
         MCP_UID=1000
         MCP_SESSION=7
         MCP_ERROR=SERVER_TIMEOUT
@@ -227,6 +229,8 @@ mod tests {
         insta::assert_snapshot!(shown(CallEntry::Sum(Box::new(sum))), @"
         SYSLOG_IDENTIFIER=metamcp
         PRIORITY=6
+        MCP_CALL=12
+        MCP_START_USEC=1795737600000000
         MCP_METHOD=tools/call
         MCP_SERVER=git
         MCP_TOOL=log
