@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    FAILED, Failed, output,
-    service_ring::{RangeArgs, journal_arguments},
+    Failed, output,
+    service_ring::{RangeArgs, journalctl, no_journalctl},
 };
 use crate::{systemd::own_unit::SystemdUnit, time_format};
 
@@ -61,21 +61,12 @@ pub(super) fn show_calls(
         page.is_some_and(|page| entry["_PID"] == page["pid"].to_string())
             && number(entry, "MCP_CALL").is_some_and(|call| numbers.contains(&call))
     };
-    let arguments = journal_arguments(range, unit);
-    #[expect(clippy::disallowed_methods, reason = "journalctl reads the journal, and ends with it")]
-    let mut journalctl = std::process::Command::new("journalctl")
-        .args(arguments)
+    let mut journalctl = journalctl(range, unit, matches)
         .args(["--output=json", "--all"])
-        .args(matches)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| {
-            Failed::new(FAILED, format!("cannot run journalctl: {error}")).hint(format!(
-                "Install journalctl, or read the journal of unit `{}` otherwise.",
-                unit.name
-            ))
-        })?;
+        .map_err(|error| no_journalctl(&error, unit))?;
     let lines = journalctl.stdout.take().map(|output| BufReader::new(output).lines());
     let entries = lines
         .into_iter()

@@ -3,7 +3,7 @@
 //! Older ones, and those of a service that does not answer, are in the journal, if the service runs
 //! in a unit.
 
-use std::{os::unix::process::CommandExt as _, path::Path, time::Duration};
+use std::{io, os::unix::process::CommandExt as _, path::Path, process::Command, time::Duration};
 
 use serde_json::{Value, json, value::RawValue};
 
@@ -243,19 +243,29 @@ pub(super) fn become_journalctl(
     unit: &SystemdUnit,
     matches: &[String],
 ) -> Failed {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this process becomes journalctl, which starts no child"
-    )]
-    let mut journalctl = std::process::Command::new("journalctl");
+    let error = journalctl(range, unit, matches).exec();
+    no_journalctl(&error, unit)
+}
+
+/// Returns `journalctl` for `unit`, the range and these matches.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this process becomes journalctl, or reads its output to the end"
+)]
+pub(super) fn journalctl(range: &RangeArgs, unit: &SystemdUnit, matches: &[String]) -> Command {
+    let mut journalctl = Command::new("journalctl");
     journalctl.args(journal_arguments(range, unit)).args(matches);
-    let error = journalctl.exec();
+    journalctl
+}
+
+/// Returns the failure of a host without `journalctl`.
+pub(super) fn no_journalctl(error: &io::Error, unit: &SystemdUnit) -> Failed {
     Failed::new(FAILED, format!("cannot run journalctl: {error}"))
         .hint(format!("Install journalctl, or read the journal of unit `{}` otherwise.", unit.name))
 }
 
 /// Returns the arguments of `journalctl` for a unit and a range.
-pub(super) fn journal_arguments(range: &RangeArgs, unit: &SystemdUnit) -> Vec<String> {
+fn journal_arguments(range: &RangeArgs, unit: &SystemdUnit) -> Vec<String> {
     let kind = if unit.is_of_user { "--user-unit" } else { "--unit" };
     let mut arguments = vec![format!("{kind}={}", unit.name)];
     if range.follow {
