@@ -71,10 +71,11 @@ impl RotatedFile {
     }
 
     fn aged(&self, age: usize) -> PathBuf {
-        match age {
-            0 => self.path.clone(),
-            _ => self.path.with_added_extension(age.to_string()),
+        let mut path = self.path.clone().into_os_string();
+        if age > 0 {
+            path.push(format!(".{age}"));
         }
+        path.into()
     }
 }
 

@@ -134,7 +134,7 @@ impl TokenCosts {
         let (n_searches, bytes) = searching.fold((0, 0), |(n, bytes), (_, costs)| {
             (n + costs.n_searches, bytes + costs.search_bytes)
         });
-        let reply = if n_searches > 0 { bytes / n_searches } else { sizes.search_reply };
+        let reply = bytes.checked_div(n_searches).unwrap_or(sizes.search_reply);
         let sizes = ViewSizes { search_reply: reply, ..sizes };
         let mut found: Vec<_> = costs
             .iter()

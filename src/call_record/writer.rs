@@ -73,7 +73,8 @@ impl CallWriter {
         let written = task::spawn_blocking(move || {
             log.lock().unwrap_or_else(PoisonError::into_inner).write(entries, calls)
         });
-        let WriteOutcome { n_lost, n_newly_lost, waiting, error } = written.await.unwrap_or_default();
+        let WriteOutcome { n_lost, n_newly_lost, waiting, error } =
+            written.await.unwrap_or_default();
         self.n_lost += n_lost;
         self.recorder.note_dropped(n_newly_lost);
         self.waiting = waiting;

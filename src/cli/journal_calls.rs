@@ -58,7 +58,7 @@ pub(super) fn show_calls(
     let numbers: BTreeSet<u64> =
         in_memory.iter().filter_map(|call| call["call"].as_u64()).collect();
     let is_in_memory = |entry: &Value| {
-        page.is_some_and(|page| entry["_PID"] == page["pid"].to_string())
+        page.is_some_and(|page| number(entry, "_PID") == page["pid"].as_u64())
             && number(entry, "MCP_CALL").is_some_and(|call| numbers.contains(&call))
     };
     let mut journalctl = journalctl(range, unit, matches)

@@ -2,8 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use futures_util::future::join_all;
-use tokio::{task::JoinHandle, time};
+use tokio::{task::JoinSet, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -13,12 +12,11 @@ use crate::{
     trace_export::TraceExporter,
 };
 
-/// The task that writes the records of calls.
+/// The tasks that write and send the records of calls.
 #[derive(Debug)]
 pub(super) struct RecordWriting {
     stop: CancellationToken,
-    task: Option<JoinHandle<()>>,
-    export: Option<JoinHandle<()>>,
+    tasks: JoinSet<()>,
 }
 
 impl RecordWriting {
@@ -28,24 +26,25 @@ impl RecordWriting {
         config: &Config,
         state: Option<&Path>,
     ) -> Self {
-        let stop = CancellationToken::new();
-        let task = CallLog::of_service(state).map(|log| {
+        let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
+        if let Some(log) = CallLog::of_service(state) {
             if let Some(file) = log.file() {
                 let file = file.display();
                 tracing::info!(%file, "records of calls are written to `{file}`");
             }
-            tokio::spawn(CallWriter::new(Arc::clone(recorder), log).run(stop.clone()))
-        });
-        let export =
-            exporter(recorder, config).map(|exporter| tokio::spawn(exporter.run(stop.clone())));
-        Self { stop, task, export }
+            tasks.spawn(CallWriter::new(Arc::clone(recorder), log).run(stop.clone()));
+        }
+        if let Some(exporter) = exporter(recorder, config) {
+            tasks.spawn(exporter.run(stop.clone()));
+        }
+        Self { stop, tasks }
     }
 
     /// Writes the last records.
     pub(super) async fn finish(mut self) {
         self.stop.cancel();
-        let ends = self.task.iter_mut().chain(&mut self.export);
-        if time::timeout(defaults::CALL_WRITE_END_TIMEOUT, join_all(ends)).await.is_err() {
+        let ends = async { while self.tasks.join_next().await.is_some() {} };
+        if time::timeout(defaults::CALL_WRITE_END_TIMEOUT, ends).await.is_err() {
             tracing::warn!("the last records of calls were not written in time");
         }
     }

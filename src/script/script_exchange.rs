@@ -19,8 +19,10 @@ pub struct ScriptExchange<A = Bytes> {
     /// The answer, while events wait in front of it.
     answer: Option<A>,
     /// What happens with the answer before the client gets it.
-    on_answer: Option<Box<dyn FnOnce(&A) + Send + Sync>>,
+    on_answer: Option<OnAnswer<A>>,
 }
+
+type OnAnswer<A> = Box<dyn FnOnce(&A) + Send + Sync>;
 
 /// The next step of a script.
 #[derive(Debug)]

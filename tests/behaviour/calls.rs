@@ -98,12 +98,13 @@ async fn a_call_that_its_client_gives_up_is_recorded_as_cancelled() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/servers/fake");
-    let held = tokio::spawn(client.clone().hold("a"));
+    let mut held = tokio::task::JoinSet::new();
+    held.spawn(client.clone().hold("a"));
     client.call("seen", json!({ "counts": { "held": 1 } })).await;
     let top: Value = serde_json::from_str(&printed(&daemon, &["top", "--json"])).expect("JSON");
     assert_eq!(members(&top["running"][0], &["server", "tool"]), json!(["fake", "hold"]));
 
-    held.abort();
+    held.abort_all();
     until(async || calls(&daemon, &["--tool", "hold"]).len() == 1).await;
     assert_eq!(calls(&daemon, &["--tool", "hold"])[0]["outcome"], "cancelled");
     let top: Value = serde_json::from_str(&printed(&daemon, &["top", "--json"])).expect("JSON");
@@ -179,7 +180,8 @@ async fn the_calls_of_a_script_name_the_call_that_caused_them() {
     let fakes = Fakes::new();
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/meta").initialized().await;
-    let code = "await servers.fake.echo({ value: 1 }); return await servers.fake.echo({ value: 2 })";
+    let code =
+        "await servers.fake.echo({ value: 1 }); return await servers.fake.echo({ value: 2 })";
     client.tool("mcp_execute", json!({ "code": code })).await;
     let found = calls(&daemon, &[]);
     let script = found.iter().find(|call| call["tool"] == "mcp_execute").expect("the script");
