@@ -29,7 +29,7 @@ impl CallLog {
     pub fn of_service(state: Option<&Path>) -> Option<Self> {
         if log::is_journal(io::stderr())
             // A journal that reads nothing must not keep the service from its end.
-            && let Ok(journal) = JournalSocket::open(Some(defaults::JOURNAL_WRITE_TIMEOUT))
+            && let Ok(journal) = JournalSocket::open(defaults::JOURNAL_WRITE_TIMEOUT)
         {
             return Some(Self::Journal(journal));
         }

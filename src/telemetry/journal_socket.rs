@@ -16,14 +16,14 @@ const PATH: &str = "/run/systemd/journal/socket";
 pub struct JournalSocket(UnixDatagram);
 
 impl JournalSocket {
-    /// Opens a socket. Sending fails after `timeout`, if there is one.
+    /// Opens a socket. Sending fails after `timeout`.
     ///
     /// # Errors
     ///
     /// The process has no descriptor left.
-    pub fn open(timeout: Option<Duration>) -> io::Result<Self> {
+    pub fn open(timeout: Duration) -> io::Result<Self> {
         let socket = UnixDatagram::unbound()?;
-        socket.set_write_timeout(timeout)?;
+        socket.set_write_timeout(Some(timeout))?;
         Ok(Self(socket))
     }
 
@@ -34,17 +34,6 @@ impl JournalSocket {
     /// The journal does not run, or did not take the entry in time.
     pub fn send(&self, entry: &JournalEntry) -> io::Result<()> {
         self.0.send_to(&entry.bytes, PATH).map(drop)
-    }
-}
-
-impl io::Write for JournalSocket {
-    /// Sends the bytes of a whole entry.
-    fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
-        self.0.send_to(entry, PATH)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

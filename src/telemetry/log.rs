@@ -2,15 +2,15 @@
 
 use std::{io, os::fd::AsFd, sync::Arc};
 
-use tracing::{Level, Subscriber, level_filters::LevelFilter};
+use tracing::{Dispatch, Level, Subscriber, level_filters::LevelFilter};
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::{
     Layer, Registry, filter::Targets, layer::SubscriberExt, registry::LookupSpan, reload,
 };
 
 use super::{
-    journal_layer::JournalLayer,
-    journal_socket::JournalSocket,
+    journal_queue::{JournalQueue, JournalWriter},
     log_fields::LineFormat,
     log_ring::{LogRing, LogRingLayer},
 };
@@ -21,7 +21,14 @@ use crate::config::{LogLevel, defaults};
 pub struct LogControl {
     filter: reload::Handle<Targets, Registry>,
     ring: Arc<LogRing>,
-    _writer: WorkerGuard,
+    _writer: LogWriter,
+}
+
+/// The thread that writes the log. Dropping it writes what waits.
+#[derive(Debug)]
+enum LogWriter {
+    Journal { _writer: JournalWriter },
+    Lines { _writer: WorkerGuard },
 }
 
 impl LogControl {
@@ -46,12 +53,13 @@ pub fn start(level: LogLevel) -> LogControl {
     let (filter, handle) = reload::Layer::new(targets(level));
     let ring = Arc::new(LogRing::of_service());
     let subscriber = Registry::default().with(filter).with(LogRingLayer(Arc::clone(&ring)));
-    let journal = is_journal(io::stderr()).then(|| JournalSocket::open(None).ok()).flatten();
+    let journal = is_journal(io::stderr()).then(journal).flatten();
     // Written by a separate thread: the journal or the reader of standard error may stall.
     let (installed, writer) = match journal {
-        Some(socket) => {
-            let (layer, writer) = JournalLayer::start(socket);
-            (tracing::subscriber::set_global_default(subscriber.with(layer)), writer)
+        Some(journal) => {
+            let (queue, writer) = JournalQueue::start(journal, defaults::LOG_LINES_MAX);
+            let installed = tracing::subscriber::set_global_default(subscriber.with(queue));
+            (installed, LogWriter::Journal { _writer: writer })
         }
         None => {
             let (lossy, writer) = NonBlockingBuilder::default()
@@ -59,7 +67,8 @@ pub fn start(level: LogLevel) -> LogControl {
                 .lossy(true)
                 .finish(io::stderr());
             let lines = lines(lossy);
-            (tracing::subscriber::set_global_default(subscriber.with(lines)), writer)
+            let installed = tracing::subscriber::set_global_default(subscriber.with(lines));
+            (installed, LogWriter::Lines { _writer: writer })
         }
     };
     debug_assert!(installed.is_ok(), "logging is started once");
@@ -76,6 +85,23 @@ fn targets(level: LogLevel) -> Targets {
         LogLevel::Trace => LevelFilter::TRACE,
     };
     Targets::new().with_default(Level::WARN).with_target("metamcp", level)
+}
+
+/// Returns what sends events to the journal, if it runs.
+fn journal() -> Option<Dispatch> {
+    let layer = tracing_journald::layer().ok()?;
+    let layer = layer
+        .with_field_prefix(None)
+        .with_syslog_identifier("metamcp".to_owned())
+        .with_priority_mappings(
+            // One step below the defaults: INFO becomes "informational", not "notice".
+            PriorityMappings {
+                info: Priority::Informational,
+                debug: Priority::Debug,
+                ..PriorityMappings::new()
+            },
+        );
+    Some(Dispatch::new(Registry::default().with(layer)))
 }
 
 fn lines<S>(writer: NonBlocking) -> impl Layer<S>

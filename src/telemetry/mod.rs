@@ -1,7 +1,7 @@
 //! The logs of the service, the durations that it measures, and the liveness of its loops.
 
 pub mod duration_histogram;
-mod journal_layer;
+mod journal_queue;
 pub mod journal_socket;
 pub mod liveness;
 pub mod log;

@@ -148,8 +148,12 @@ pub const LOG_PAGE_LINES_MAX: usize = LOG_RING_LINES;
 /// connection to the control socket is closed.
 pub const LOG_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The largest number of log lines that wait for an unread standard error; more are dropped.
+/// The largest number of log lines that wait for the journal or an unread standard error; more are
+/// dropped.
 pub const LOG_LINES_MAX: usize = 8192;
+
+/// The time for the last log lines to reach the journal when the service ends.
+pub const JOURNAL_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The interval at which an idle event loop marks that it is alive.
 pub const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
