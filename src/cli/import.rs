@@ -222,7 +222,7 @@ fn warned(failed: Failed) -> Failed {
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
-    files::regular_text(path, defaults::IMPORT_BYTES_MAX as u64)
+    files::text(path, defaults::IMPORT_BYTES_MAX as u64)
 }
 
 /// Returns the project and user that a file belongs to.

@@ -142,17 +142,6 @@ fn import_fails_on_an_unreadable_named_file_and_skips_an_unreadable_usual_one() 
 }
 
 #[test]
-fn import_refuses_a_pipe_and_does_not_wait_for_it() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let pipe = directory.path().join("mcp.json");
-    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
-    let pipe = pipe.display().to_string();
-    let (code, stdout, stderr) = import(directory.path(), &[&pipe]);
-    assert_eq!((code, stdout.as_str()), (1, ""));
-    assert_eq!(stderr, format!("error: cannot read `{pipe}`: it is not a regular file\n"));
-}
-
-#[test]
 fn imported_servers_are_added_to_the_configuration_which_keeps_its_own() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
