@@ -90,6 +90,19 @@ pub fn text(path: &Path, bytes_max: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
+/// Reads a text as [`text`] does, from a regular file only: a pipe would wait for its other end, and a
+/// device may never end.
+///
+/// # Errors
+///
+/// Those of [`text`], or [`io::ErrorKind::InvalidInput`].
+pub fn regular_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    text(path, bytes_max)
+}
+
 /// Returns the path behind all links. The file need not exist, nor its directory.
 ///
 /// # Errors

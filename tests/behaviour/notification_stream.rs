@@ -246,7 +246,7 @@ async fn a_get_that_does_not_accept_an_event_stream_gets_406() {
     let daemon = Daemon::with(fakes.server("fake", &[])).ready();
     let client = daemon.client("/");
 
-    for accept in ["*/*", "application/json", "text/html, */*;q=0.8"] {
+    for accept in ["*/*", "application/json", "text/plain, */*;q=0.8"] {
         let refused = client.send(Method::GET, &[("accept", accept)], "").await;
         assert_eq!(refused.status, 406, "{accept}");
         let error = &refused.answer()["error"];
