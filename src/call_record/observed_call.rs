@@ -9,7 +9,7 @@ use super::{CallOutcome, CallRecord, CallRecorder, CallSpans, CallTexts, PeerPro
 use crate::{
     config::{RecordedText, defaults},
     fault_class::Fault,
-    protocol::{Message, ObjectMembers, jsonrpc::MessagePart, payloads::method},
+    protocol::{Message, jsonrpc::MessagePart, payloads::method},
     redact,
     server_name::ServerName,
     telemetry::trace_context::TraceParent,
@@ -25,13 +25,13 @@ pub struct ObservedCall {
     /// The URI of the resource, which may hold a secret and which errors quote.
     uri: Option<Box<str>>,
     /// The record, until the call has ended.
-    record: Option<Box<CallRecord>>,
+    record: Option<Arc<CallRecord>>,
 }
 
 impl ObservedCall {
     pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord, request: &Message) -> Self {
-        let uri = request.params().filter(|_| record.method == method::RESOURCES_READ);
-        let uri = uri.and_then(|params| ObjectMembers::read(params)?.string("uri"));
+        let is_read = record.method == method::RESOURCES_READ;
+        let uri = is_read.then(|| request.string(MessagePart::Uri)).flatten();
         let started = Instant::now();
         recorder.running().begin(&record, started);
         Self {
@@ -39,7 +39,7 @@ impl ObservedCall {
             started,
             sent: None,
             uri: uri.filter(|uri| !uri.is_empty()).map(Into::into),
-            record: Some(Box::new(record)),
+            record: Some(Arc::new(record)),
         }
     }
 
@@ -53,15 +53,20 @@ impl ObservedCall {
         let record = self.record.as_ref()?;
         let mut child =
             self.recorder.observe(record.caller.clone(), request, Some(record.number))?;
-        if let Some(child) = &mut child.record {
+        if let Some(child) = child.record_mut() {
             (child.trace, child.spans) = (record.trace, record.spans.map(CallSpans::of_part));
         }
         Some(child)
     }
 
+    /// Returns the record, which the ring does not share before the end.
+    fn record_mut(&mut self) -> Option<&mut CallRecord> {
+        Arc::get_mut(self.record.as_mut()?)
+    }
+
     /// Records the name of the tool, in place of the one in the request.
     pub fn names(&mut self, tool: &str) {
-        if let Some(record) = &mut self.record {
+        if let Some(record) = self.record_mut() {
             record.item = Some(tool.into());
         }
     }
@@ -70,7 +75,7 @@ impl ObservedCall {
     /// `request`. The record has its `texts`.
     pub fn routed(&mut self, server: &ServerName, request: &Message, texts: RecordedText) {
         let item = request.string(MessagePart::Name);
-        if let Some(record) = &mut self.record {
+        if let Some(record) = self.record.as_mut().and_then(Arc::get_mut) {
             record.server = Some(server.clone());
             let cut =
                 |item: String| redact::cut(&item, defaults::CALL_RECORD_ITEM_BYTES_MAX).into();
@@ -84,7 +89,7 @@ impl ObservedCall {
     /// `protocol`. The second time, it was sent again.
     pub fn sent(&mut self, generation: u64, protocol: PeerProtocol) {
         self.sent = Some(Instant::now());
-        if let Some(record) = &mut self.record {
+        if let Some(record) = self.record_mut() {
             record.n_retries += u32::from(record.generation.is_some());
             record.generation = Some(generation);
             record.server_protocol = protocol;
@@ -98,7 +103,7 @@ impl ObservedCall {
 
     /// Ends the call with an answer of the server, or of metamcp in its place.
     pub fn answered(&mut self, answer: &Message) {
-        if let Some(texts) = self.record.as_mut().and_then(|record| record.texts.as_mut()) {
+        if let Some(texts) = self.record_mut().and_then(|record| record.texts.as_mut()) {
             texts.add_answer(answer);
         }
         self.end(CallOutcome::of_answer(answer), answer.bytes().len());
@@ -130,12 +135,16 @@ impl ObservedCall {
     }
 
     fn end(&mut self, outcome: CallOutcome, answer_bytes: usize) {
-        let Some(mut record) = self.record.take() else { return };
+        let now = Instant::now();
+        let (started, sent) = (self.started, self.sent);
+        let Some(record) = self.record_mut() else { return };
         record.outcome = outcome;
         record.answer_bytes = answer_bytes as u64;
-        record.duration = self.started.elapsed();
-        record.at_server = self.sent.map(|sent| sent.elapsed());
-        self.recorder.record(record);
+        record.duration = now - started;
+        record.at_server = sent.map(|sent| now - sent);
+        if let Some(record) = self.record.take() {
+            self.recorder.record(record);
+        }
     }
 }
 

@@ -1,5 +1,9 @@
 //! The outcome of a call.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use crate::{
     fault_class::Fault,
     protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
@@ -62,7 +66,8 @@ impl CallOutcome {
 /// Returns whether a result has `"isError": true`. Most results have no such text, or `false`: they
 /// are searched and not parsed.
 fn is_tool_error(result: &str) -> bool {
-    let says_true = memchr::memmem::find_iter(result.as_bytes(), IS_ERROR).any(|at| {
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(IS_ERROR));
+    let says_true = FINDER.find_iter(result.as_bytes()).any(|at| {
         let rest =
             result[at + IS_ERROR.len()..].trim_start_matches(['"', ':', ' ', '\t', '\r', '\n']);
         rest.starts_with("true")

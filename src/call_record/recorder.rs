@@ -156,12 +156,12 @@ impl CallRecorder {
     }
 
     /// Keeps and counts the record of a call that has ended.
-    pub(super) fn record(&self, record: Box<CallRecord>) {
+    pub(super) fn record(&self, record: Arc<CallRecord>) {
         self.running.end(record.number);
         self.metrics.count(&record);
         self.recent.add(&record);
         self.costs.add(&record);
-        self.ring.push(Arc::from(record));
+        self.ring.push(record);
     }
 }
 

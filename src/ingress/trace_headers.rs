@@ -2,7 +2,7 @@
 //!
 //! Source: W3C, "Trace Context" and "Baggage"; MCP, SEP-414: the same names in `params._meta`.
 
-use hyper::HeaderMap;
+use hyper::{HeaderMap, header::HeaderName};
 use serde_json::Value;
 
 use crate::{
@@ -12,18 +12,21 @@ use crate::{
 };
 
 /// The headers, which are also the names in `_meta`.
-const NAMES: [&str; 3] = [TRACEPARENT, "tracestate", "baggage"];
+static NAMES: [HeaderName; 3] = [
+    HeaderName::from_static(TRACEPARENT),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("baggage"),
+];
 
 /// Returns a call with the trace of its headers in `_meta`. What is in `_meta` already stays.
 pub(super) fn with_trace_headers(message: Message, headers: &HeaderMap) -> Message {
-    let sent = NAMES.map(|name| Some((name, headers.get(name)?.to_str().ok()?)));
     let is_call = || message.method().is_some_and(|it| method::MAY_NEED_INPUT.contains(&it));
-    if sent.iter().all(Option::is_none) || !is_call() {
+    if !NAMES.iter().any(|name| headers.contains_key(name)) || !is_call() {
         return message;
     }
+    let sent = NAMES.iter().map(|name| Some((name.as_str(), headers.get(name)?.to_str().ok()?)));
     let meta = message.part(MessagePart::Meta).and_then(ObjectMembers::read).unwrap_or_default();
     let missing: Vec<_> = sent
-        .into_iter()
         .flatten()
         .filter(|(name, value)| {
             meta.get(name).is_none() && value.len() <= defaults::TRACE_HEADER_BYTES_MAX
