@@ -14,9 +14,13 @@ pub(super) fn target(call: &Value) -> String {
     })
 }
 
-/// Returns the name and the version of the client.
+/// Returns the name and the version of the client of a call.
 pub(super) fn client_name(call: &Value) -> String {
-    let part = |member: &str| call[member].as_str().unwrap_or_default();
-    let name = if part("client").is_empty() { "a client without a name" } else { part("client") };
-    terminal::escape(format!("{name} {}", part("clientVersion")).trim_end())
+    named_client(&call["client"], &call["clientVersion"])
+}
+
+/// Returns the name and the version of a client, as a reader names one without a name.
+pub(super) fn named_client(name: &Value, version: &Value) -> String {
+    let name = name.as_str().filter(|name| !name.is_empty()).unwrap_or("a client without a name");
+    terminal::escape(format!("{name} {}", version.as_str().unwrap_or_default()).trim_end())
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{
+    call_line::named_client,
     output, quantity,
     terminal::{cut, wrap},
     text_table::{CellColour, TableCell, TextTable},
@@ -60,7 +61,7 @@ pub(super) fn render(status: &Value, size: Option<(usize, usize)>, is_coloured: 
 /// Returns what the view of a client costs it, and whether the other one would cost less.
 fn token_cost(cost: &Value) -> Option<String> {
     let number = |name: &str| cost[name].as_u64().unwrap_or_default();
-    let client = format!("{} {}", output::word(&cost["client"]), output::word(&cost["version"]));
+    let client = named_client(&cost["client"], &cost["version"]);
     let (view, cheaper) = (cost["view"].as_str()?, cost["cheaper"].as_str()?);
     let (here, there) = match view {
         "direct" => (number("directTokens"), number("metaTokens")),
@@ -72,8 +73,7 @@ fn token_cost(cost: &Value) -> Option<String> {
         false => format!("`/{other}` would cost less: {}", grouped(there)),
     };
     Some(format!(
-        "  {}: the list has {}; {} so far read {}; {verdict}",
-        client.trim_end_matches(" -"),
+        "  {client}: the list has {}; {} so far read {}; {verdict}",
         grouped(number("listTokens")),
         quantity::count(usize::try_from(number("calls")).ok()?, "call"),
         grouped(here),
@@ -364,6 +364,24 @@ mod tests {
                 { "list": "tools", "item": "a__b", "server": "a", "leftOut": "a__" },
             ],
         })
+    }
+
+    #[test]
+    fn the_cheaper_view_is_named_for_each_client_also_for_one_without_a_name() {
+        let cost = |client: &str, version: &str, cheaper: &str| {
+            let cost = json!({
+                "client": client, "version": version, "view": "direct", "cheaper": cheaper,
+                "listTokens": 12_345, "calls": 1, "directTokens": 24_690, "metaTokens": 1_500,
+            });
+            token_cost(&cost).unwrap()
+        };
+        assert_eq!(
+            cost("claude-code", "2.1", "meta"),
+            "  claude-code 2.1: the list has 12,345; 1 call so far read 24,690; `/meta` would cost less: 1,500"
+        );
+        let unnamed = cost("", "", "direct");
+        assert!(unnamed.starts_with("  a client without a name: the list"), "{unnamed}");
+        assert!(unnamed.ends_with("`/meta` would cost more: 1,500"), "{unnamed}");
     }
 
     #[test]
