@@ -269,7 +269,7 @@ in
       };
 
       # systemd reads explanations for `journalctl -x` from its own package and from
-      # /usr/local, and NixOS links none of other packages.
+      # /usr/local, and NixOS links none of other packages. A switch does not fail for them.
       metamcp-catalog = {
         description = "Explanations of the messages of metamcp";
         wantedBy = [ "multi-user.target" ];
@@ -280,11 +280,11 @@ in
           ExecStart = [
             "${lib.getExe' pkgs.coreutils "mkdir"} -p /usr/local/lib/systemd/catalog"
             "${lib.getExe' pkgs.coreutils "ln"} -sfT ${cfg.package}/lib/systemd/catalog/metamcp.catalog ${catalog}"
-            "${lib.getExe' config.systemd.package "journalctl"} --update-catalog"
+            "-${lib.getExe' config.systemd.package "journalctl"} --update-catalog"
           ];
           ExecStop = [
             "${lib.getExe' pkgs.coreutils "rm"} -f ${catalog}"
-            "${lib.getExe' config.systemd.package "journalctl"} --update-catalog"
+            "-${lib.getExe' config.systemd.package "journalctl"} --update-catalog"
           ];
         };
       };

@@ -230,7 +230,7 @@
     module = { };
     has."etc/systemd/system/metamcp-catalog.service" = [
       "ExecStart=/usr/bin/ln -sfT /opt/metamcp/lib/systemd/catalog/metamcp.catalog /usr/local/lib/systemd/catalog/metamcp.catalog"
-      "ExecStart=/usr/bin/journalctl --update-catalog"
+      "ExecStart=-/usr/bin/journalctl --update-catalog"
     ];
   };
   "percent signs in paths are escaped in units only" = {
