@@ -31,7 +31,7 @@ let
     "settings.servers" = "The servers as tables of the configuration file, for exact control.";
     "settings.service" = "The behaviour of the service as a whole.";
     "settings.tasks" = "The calls that continue without their callers.";
-    "settings.telemetry" = "What operators see of calls.";
+    "settings.telemetry" = "The view that operators have of calls.";
     "settings.tools" = "The meta-tools of the view `meta`.";
   };
   # The first sections. The others follow in alphabetical order.

@@ -6,8 +6,9 @@ use std::{collections::BTreeSet, fs, process::Command};
 
 /// The number of crates that a build of the program may compile, metamcp included. 174 s on two
 /// cores are for 183 crates; one more costs a second on average. The last ten are for untrusted
-/// code: its confinement takes four, and its engine the others.
-const CRATES_MAX: usize = 200;
+/// code: its confinement takes four, and its engine the others. Two write the metrics: a format with
+/// rules for names and escapes that a kept crate knows better.
+const CRATES_MAX: usize = 202;
 
 #[test]
 fn the_program_needs_few_crates() {

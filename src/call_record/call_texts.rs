@@ -17,7 +17,7 @@ const HASH_BYTES: usize = 8;
 /// The arguments and the result of a call, or their hashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallTexts {
-    /// What the texts are: hashes, or the texts themselves.
+    /// Their form: hashes, or the texts themselves.
     pub form: RecordedText,
     /// The arguments.
     pub arguments: Option<Box<str>>,
@@ -56,7 +56,7 @@ fn recorded(form: RecordedText, text: &str) -> Box<str> {
     }
 }
 
-/// Returns a salted hash. The salt ends with the process, so that nobody can try texts later.
+/// Returns a salted hash. The salt ends with the process, so that no later reader can try texts.
 fn hash(text: &str) -> Box<str> {
     static SALTED: LazyLock<Hmac<Sha256>> = LazyLock::new(|| {
         let mut salt = [0; 32];

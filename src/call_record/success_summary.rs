@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use super::{CallRecord, ClientName};
 use crate::{config::defaults, server_name::ServerName};
 
-/// What the journal or the file gets.
+/// An entry of the journal or the file.
 #[derive(Clone, Debug)]
 pub enum CallEntry {
     /// One call.

@@ -1,5 +1,5 @@
-//! What the tool lists and the searches of each client cost in tokens, and what the other view would
-//! cost it. Pure, but for the lock.
+//! The cost in tokens of the tool lists and searches of each client, and that of the other view. Pure,
+//! but for the lock.
 //!
 //! A model reads the tool list again in each turn, and a call is a turn. At `/meta` the list is short,
 //! but each search is a further turn, and its reply stays in the context for the rest.
@@ -38,7 +38,7 @@ impl CostView {
     }
 }
 
-/// What a client has read and called.
+/// The lists that a client has read, and the calls that it made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientCosts {
     /// The bytes of the tool list that it read last.

@@ -117,7 +117,7 @@ pub(super) struct ConfigFile {
     catalog: CatalogConfig,
     /// The calls that continue without their caller.
     tasks: TasksConfig,
-    /// What operators see of calls.
+    /// The view that operators have of calls.
     telemetry: TelemetryConfig,
     /// The servers that may be added on request; without it, none.
     #[schemars(with = "ProvisionTable")]

@@ -123,7 +123,7 @@ pub struct Config {
     pub catalog: CatalogConfig,
     /// `[tasks]`: the calls that continue without their caller.
     pub tasks: TasksConfig,
-    /// `[telemetry]`: what operators see of calls.
+    /// `[telemetry]`: the view that operators have of calls.
     pub telemetry: TelemetryConfig,
     /// `[provision]`: the servers that may be added while the service runs.
     pub provision: ProvisionConfig,

@@ -40,7 +40,7 @@ pub struct ServerConfig {
     pub health: HealthConfig,
     /// The requests that are sent a second time.
     pub retry: RetryPolicy,
-    /// What the records of calls have of arguments and results.
+    /// The part of arguments and results that the records of calls have.
     pub record_texts: RecordedText,
     /// The era of the protocol in which metamcp speaks to it.
     pub era: EraChoice,
@@ -262,7 +262,7 @@ pub(super) struct ServerTable {
     /// The requests that metamcp sends a second time within one call.
     #[schemars(with = "RetryPolicy", extend("default" = "safe"))]
     retry: Option<NamedValue<RetryPolicy>>,
-    /// What the records of calls to the server have of the arguments and the result.
+    /// The part of the arguments and the result that the records of calls to the server have.
     #[schemars(with = "RecordedText", extend("default" = "none"))]
     record_texts: Option<NamedValue<RecordedText>>,
     /// The era of the protocol in which metamcp speaks to the server.

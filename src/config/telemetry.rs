@@ -1,20 +1,20 @@
-//! What operators see of calls: `[telemetry]`.
+//! The view that operators have of calls: `[telemetry]`.
 
 use hyper::Uri;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use super::{keyword::NamedValue, url};
+use super::{keyword::NamedValue, reload_effect::ReloadEffect, url};
 
 /// The help that shows how to write the address of a collector. Source: OTLP, default ports.
 const EXAMPLE: &str = "write it as `http://127.0.0.1:4318`";
 
-/// What operators see of calls.
+/// The view that operators have of calls.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TelemetryConfig {
-    /// Whether the service observes calls. Without it, there are no records, spans and metrics of
-    /// calls, and `metamcp calls`, `metamcp top` and the page show none.
+    /// If `false`, the service does not observe calls: there are no records, spans and metrics of
+    /// them, and `metamcp calls`, `metamcp top` and the page show none.
     pub enabled: bool,
     /// The calls that have a record in the journal, or without systemd in the file `calls.jsonl` of
     /// the state directory. `metamcp calls` shows the last calls in any case.
@@ -23,7 +23,7 @@ pub struct TelemetryConfig {
     /// The address of an OpenTelemetry collector that gets a span for each call, by OTLP over HTTP
     /// in its JSON form. metamcp adds `/v1/traces`. Without it, no span is made.
     #[serde(deserialize_with = "collector")]
-    #[schemars(with = "String", title = url::TITLE, regex(pattern = url::PATTERN))]
+    #[schemars(with = "String", title = url::TITLE, regex(pattern = url::PATTERN), extend("x-reload" = ReloadEffect::Restart))]
     pub otlp: Option<Uri>,
 }
 
@@ -49,7 +49,7 @@ pub enum RecordedCalls {
     None,
 }
 
-/// What the records of calls to a server have of the arguments and the result.
+/// The part of the arguments and the result that the records of calls to a server have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordedText {

@@ -18,7 +18,7 @@ pub struct ScriptExchange<A = Bytes> {
     events: mpsc::Receiver<ScriptEvent>,
     /// The answer, while events wait in front of it.
     answer: Option<A>,
-    /// What happens with the answer before the client gets it.
+    /// The use of the answer before the client gets it.
     on_answer: Option<OnAnswer<A>>,
 }
 

@@ -132,7 +132,7 @@ mod tests {
     #[derive(Clone, Default)]
     struct ClosedJournal(Arc<(Mutex<JournalState>, Condvar)>);
 
-    /// Whether the journal is open, and its entries.
+    /// The flag of an open journal, and its entries.
     type JournalState = (bool, Vec<String>);
 
     impl ClosedJournal {
