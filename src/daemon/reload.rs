@@ -273,6 +273,7 @@ mod tests {
                 "listen.http" | "listen.metrics" => "127.0.0.1:1",
                 "listen.session_key" => "credential:key",
                 "listen.control_group" => "operators",
+                "telemetry.otlp" => "http://127.0.0.1:4318",
                 _ => "/elsewhere",
             };
             let new = parsed(&format!("{key} = \"{value}\"\n"));
