@@ -14,13 +14,8 @@ pub(super) const TITLE: &str = "URL that starts with http:// or https://";
 
 /// Checks an HTTP URL, with TLS or without; `example` is the help that shows how to write one.
 pub(super) fn parse_http(text: &str, example: &str) -> Result<Uri, Refusal> {
-    // Behind an equals sign may be the value of a query.
     let parsed = text.parse();
-    let is_plain = text.chars().all(|it| it.is_ascii_alphanumeric() || "._/:-".contains(it));
-    let shown = match parsed.is_ok() || is_plain {
-        true => without_secrets(&text.replacen('=', "?", 1)),
-        false => "***".to_owned(),
-    };
+    let shown = host_only(text);
     let problem = |why: &str| Refusal::new(format!("`{shown}` {why}"), example);
     let url: Uri = parsed.map_err(|_: hyper::http::uri::InvalidUri| problem("is not a URL"))?;
     let authority = url.authority().map(|authority| authority.as_str()).unwrap_or_default();
@@ -35,6 +30,27 @@ pub(super) fn parse_http(text: &str, example: &str) -> Result<Uri, Refusal> {
         (Some(_), Some(_)) => Err(problem("is not an http URL")),
         _ => Err(problem("has no scheme and host")),
     }
+}
+
+/// Returns a refused URL as `SCHEME://HOST:PORT/***`, or `***` where anything else may be secret.
+fn host_only(text: &str) -> String {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), text),
+    };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (login, host) = match authority.rsplit_once('@') {
+        Some((_, host)) => ("***@", host),
+        None => ("", authority),
+    };
+    let is_plain =
+        |text: &str| text.chars().all(|it| it.is_ascii_alphanumeric() || "._:/-[]".contains(it));
+    // Before a later `@` stands a login.
+    if path.contains('@') || !is_plain(&scheme) || !is_plain(host) || !has_valid_port(host) {
+        return "***".to_owned();
+    }
+    let path = if path.len() > 1 { "/***" } else { path };
+    format!("{scheme}{login}{host}{path}")
 }
 
 /// Returns whether a URL leads to this host's loopback interface.
@@ -97,6 +113,24 @@ mod tests {
             ("http://h:1/@scope/name", "http://h:1/@scope/name"),
         ] {
             assert_eq!(without_secrets(url), expected);
+        }
+    }
+
+    #[test]
+    fn a_refused_url_shows_only_scheme_and_host() {
+        for (url, expected) in [
+            ("ftp://h:1/", "ftp://h:1/"),
+            ("h/mcp", "h/***"),
+            ("ftp://h/s/hunter2/mcp", "ftp://h/***"),
+            ("ftp://ada-hunter2==@h/", "ftp://***@h/"),
+            ("ftp://ada-hunter/2@h/", "***"),
+            ("ftp://ada:hunter2h/", "***"),
+            ("ftp://hunter2?@h/", "***"),
+            ("ftp://h=hunter2/", "***"),
+            ("http//ada:hunter2@h", "***"),
+        ] {
+            let message = parse_http(url, "").expect_err("a refused URL").message;
+            assert_eq!(message.split('`').nth(1), Some(expected), "{url}");
         }
     }
 }

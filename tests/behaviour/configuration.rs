@@ -167,7 +167,7 @@ fn the_printed_effective_configuration_is_valid_and_hides_credentials_in_urls() 
     assert_eq!(values(&again), values(&stdout));
     let far = "[servers.far]\nurl = \"ftp://ada:hunter2@h/mcp?key=hunter2\"\n";
     let (_, _, stderr) = with_file(far, &["check"], &[], &[]);
-    assert!(stderr.contains("`ftp://***@h/mcp?***` is not an http URL"), "{stderr}");
+    assert!(stderr.contains("`ftp://***@h/***` is not an http URL"), "{stderr}");
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }
 
