@@ -62,6 +62,17 @@ impl ServerName {
     }
 }
 
+/// Returns the server and the tool of `SERVER/TOOL` or `SERVER__TOOL`.
+pub fn split_tool(name: &str) -> Option<(&str, &str)> {
+    name.split_once('/').or_else(|| name.split_once(QUALIFIER))
+}
+
+/// Returns whether `name` is the name of `tool`, alone, as `SERVER/TOOL` or as `SERVER__TOOL`.
+pub fn is_tool(name: &str, server: Option<&str>, tool: Option<&str>) -> bool {
+    tool == Some(name)
+        || split_tool(name).is_some_and(|(of, named)| server == Some(of) && tool == Some(named))
+}
+
 /// Splits a name of the `direct` view into server and item.
 ///
 /// `None` if there is no separator, or if the text before it is not a server name.

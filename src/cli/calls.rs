@@ -18,7 +18,8 @@ use super::{
     text_table::CellColour,
 };
 use crate::{
-    call_record::CallLog, session::state_directory, systemd::own_unit::SystemdUnit, time_format,
+    call_record::CallLog, server_name, session::state_directory, systemd::own_unit::SystemdUnit,
+    time_format,
 };
 
 /// Show the last calls: who called what, how long it took, and why it failed
@@ -94,10 +95,9 @@ impl Args {
         let is = |member: &str, wanted: Option<&String>| {
             wanted.is_none_or(|wanted| call[member] == wanted.as_str())
         };
-        let is_of_tool = self.tool.as_deref().is_none_or(|tool| {
-            let qualified = [target(call), target(call).replacen("__", "/", 1)];
-            call["tool"] == tool || qualified.iter().any(|known| known == tool)
-        });
+        let (server, tool) = (call["server"].as_str(), call["tool"].as_str());
+        let is_of_tool =
+            self.tool.as_deref().is_none_or(|name| server_name::is_tool(name, server, tool));
         let at_ms = call["time"].as_str().and_then(time_format::parse_rfc3339);
         is("server", self.server.as_ref())
             && is("client", self.client.as_ref())
@@ -129,11 +129,7 @@ fn of_file(args: &Args, file: &Path) -> Result<(), Failed> {
 /// Returns the matches for `journalctl`. Several of one field are alternatives.
 fn matches(args: &Args) -> Vec<String> {
     let mut matches = ["call", "sum", "gap"].map(|kind| format!("MCP_RECORD={kind}")).to_vec();
-    let (server, tool) = match args
-        .tool
-        .as_deref()
-        .and_then(|tool| tool.split_once('/').or_else(|| tool.split_once("__")))
-    {
+    let (server, tool) = match args.tool.as_deref().and_then(server_name::split_tool) {
         Some((server, tool)) => (Some(server), Some(tool)),
         None => (None, args.tool.as_deref()),
     };

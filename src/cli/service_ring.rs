@@ -5,7 +5,7 @@
 
 use std::{io, os::unix::process::CommandExt as _, path::Path, process::Command, time::Duration};
 
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use super::{
     FAILED, Failed, UNAVAILABLE, auto_start, output,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     config::defaults,
-    control::socket_client::{ControlClientError, ControlConnection},
+    control::socket_client::{ControlClientError, ControlConnection, value},
     daemon::control_socket::{SYSTEM_SOCKET, default_socket},
     error_report::chain,
     systemd::own_unit::SystemdUnit,
@@ -194,10 +194,6 @@ async fn unit_of_service(
 ) -> Result<Option<SystemdUnit>, ControlClientError> {
     let status = service.ask("daemon/status", "{}", defaults::CONTROL_TIMEOUT).await?;
     Ok(value(&status)?["pid"].as_u64().and_then(SystemdUnit::of_process))
-}
-
-fn value(answer: &RawValue) -> Result<Value, ControlClientError> {
-    serde_json::from_str(answer.get()).map_err(ControlClientError::Unreadable)
 }
 
 /// Shows what a service that does not answer has left: in the journal of the unit, by `journal`, or

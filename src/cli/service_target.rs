@@ -170,8 +170,7 @@ impl OutputArgs {
 ///
 /// [`Failed`] when the result is nested too deeply.
 pub(super) fn value(result: &RawValue) -> Result<Value, Failed> {
-    serde_json::from_str(result.get())
-        .map_err(|error| Failed::new(FAILED, format!("the service's answer is invalid: {error}")))
+    socket_client::value(result).map_err(failed)
 }
 
 /// Runs a command to completion.

@@ -357,5 +357,14 @@ pub async fn ask(
 ) -> Result<Value, ControlClientError> {
     let mut connection = ControlConnection::open(path).await?;
     let answer = connection.ask(method, params.unwrap_or("{}"), defaults::CONTROL_TIMEOUT).await?;
+    value(&answer)
+}
+
+/// Reads an answer.
+///
+/// # Errors
+///
+/// [`ControlClientError::Unreadable`] if it is nested too deeply.
+pub fn value(answer: &RawValue) -> Result<Value, ControlClientError> {
     serde_json::from_str(answer.get()).map_err(ControlClientError::Unreadable)
 }

@@ -66,6 +66,16 @@ pub async fn serve(
     accept_loop::accept(listener, n_accepted, pulse, stop, tasks, serve_one).await;
 }
 
+/// Returns the settings of HTTP/1.1 for all clients.
+pub(super) fn http1_server() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(defaults::HEADER_TIMEOUT)
+        .max_buf_size(defaults::HTTP_BUFFER_BYTES_MAX);
+    builder
+}
+
 async fn serve_connection(
     stream: TcpStream,
     caller: ConnectedClient,
@@ -99,11 +109,7 @@ async fn serve_connection(
             Ok::<_, Infallible>(response.map(|body| InUseBody { body, _use: in_use }))
         })
     });
-    let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(defaults::HEADER_TIMEOUT)
-        .max_buf_size(defaults::HTTP_BUFFER_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+    let serving = http1_server().serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let served = tokio::select! {
         biased;

@@ -5,17 +5,14 @@
 use std::{convert::Infallible, net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
-use hyper::{
-    Method, Request, StatusCode, body::Incoming, header::ACCEPT, server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{Method, Request, StatusCode, body::Incoming, header::ACCEPT, service::service_fn};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Body, IngressContext, Response, error::IngressError, http_response, origin,
-    write_timeout::WriteTimeout,
+    Body, IngressContext, Response, client_connections::http1_server, error::IngressError,
+    http_response, origin, write_timeout::WriteTimeout,
 };
 use crate::{
     accept_loop,
@@ -61,11 +58,7 @@ async fn serve_connection(
             Ok::<_, Infallible>(answered.unwrap_or_else(IngressError::into_response))
         }
     });
-    let serving = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(defaults::HEADER_TIMEOUT)
-        .max_buf_size(defaults::HTTP_BUFFER_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+    let serving = http1_server().serve_connection(TokioIo::new(stream), service);
     tokio::pin!(serving);
     let served = tokio::select! {
         served = serving.as_mut() => served,
