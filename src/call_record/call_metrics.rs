@@ -13,6 +13,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use foldhash::quality::RandomState;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, LabelSetEncoder},
@@ -46,7 +47,7 @@ pub struct CallMetrics {
 /// The operations that are counted.
 #[derive(Clone, Debug, Default)]
 struct Operations {
-    by_labels: HashMap<OperationLabels, Arc<OperationMetrics>>,
+    by_labels: HashMap<OperationLabels, Arc<OperationMetrics>, RandomState>,
     /// The number of operations with names that no server has answered to.
     n_unproven: usize,
 }

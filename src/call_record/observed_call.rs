@@ -51,8 +51,8 @@ impl ObservedCall {
     /// Returns the observation of a call that this one causes, before its end.
     pub fn child(&self, request: &Message) -> Option<Self> {
         let record = self.record.as_ref()?;
-        let mut child =
-            self.recorder.observe(record.caller.clone(), request, Some(record.number))?;
+        let caller = || record.caller.clone();
+        let mut child = self.recorder.observe(caller, request, Some(record.number))?;
         if let Some(child) = child.record_mut() {
             (child.trace, child.spans) = (record.trace, record.spans.map(CallSpans::of_part));
         }
@@ -74,12 +74,9 @@ impl ObservedCall {
     /// Records that the call goes to `server`, which knows the tool or the prompt by the name in
     /// `request`. The record has its `texts`.
     pub fn routed(&mut self, server: &ServerName, request: &Message, texts: RecordedText) {
-        let item = request.string(MessagePart::Name);
         if let Some(record) = self.record.as_mut().and_then(Arc::get_mut) {
             record.server = Some(server.clone());
-            let cut =
-                |item: String| redact::cut(&item, defaults::CALL_RECORD_ITEM_BYTES_MAX).into();
-            record.item = item.map(cut);
+            record.name_item(request);
             record.texts = CallTexts::of_request(texts, request);
             self.recorder.running().routed(record.number, server, record.item.as_ref());
         }
@@ -143,7 +140,7 @@ impl ObservedCall {
         record.duration = now - started;
         record.at_server = sent.map(|sent| now - sent);
         if let Some(record) = self.record.take() {
-            self.recorder.record(record);
+            self.recorder.record(record, now);
         }
     }
 }

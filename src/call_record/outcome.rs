@@ -41,7 +41,7 @@ impl CallOutcome {
             let code = ObjectMembers::one(error, "code").and_then(|code| code.parse().ok());
             return Self::ServerError(code.unwrap_or_default());
         }
-        match answer.part(MessagePart::Result).is_some_and(is_tool_error) {
+        match is_tool_error(answer) {
             true => Self::ToolError,
             false => Self::Ok,
         }
@@ -63,16 +63,18 @@ impl CallOutcome {
     }
 }
 
-/// Returns whether a result has `"isError": true`. Most results have no such text, or `false`: they
-/// are searched and not parsed.
-fn is_tool_error(result: &str) -> bool {
+/// Returns whether the result of an answer has `"isError": true`. Most answers have no such text, or
+/// `false`: they are searched and not parsed.
+fn is_tool_error(answer: &Message) -> bool {
     static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(IS_ERROR));
-    let says_true = FINDER.find_iter(result.as_bytes()).any(|at| {
-        let rest =
-            result[at + IS_ERROR.len()..].trim_start_matches(['"', ':', ' ', '\t', '\r', '\n']);
-        rest.starts_with("true")
+    let bytes = answer.bytes();
+    let says_true = FINDER.find_iter(bytes).any(|at| {
+        let is_between = |byte: &u8| b"\": \t\r\n".contains(byte);
+        let mut rest = bytes[at + IS_ERROR.len()..].iter().skip_while(|byte| is_between(byte));
+        b"true".iter().all(|byte| rest.next() == Some(byte))
     });
-    says_true && ObjectMembers::one(result, IS_ERROR) == Some("true")
+    let is_marked = |result| ObjectMembers::one(result, IS_ERROR) == Some("true");
+    says_true && answer.part(MessagePart::Result).is_some_and(is_marked)
 }
 
 #[cfg(test)]

@@ -5,17 +5,18 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use foldhash::quality::RandomState;
 use tokio::time::Instant;
 
 use super::{CallRecord, CallTotals, ClientName, call_window::CallWindow};
 use crate::{config::defaults, server_name::ServerName};
 
 /// The length of a slot of the last minute.
-const MINUTE_SLOT_MS: u64 = 10_000;
+const MINUTE_SLOT_SECONDS: u64 = 10;
 /// The number of slots of the last minute.
 const MINUTE_SLOTS: usize = 6;
 /// The length of a slot of the history of a server.
-const HISTORY_SLOT_MS: u64 = 15_000;
+const HISTORY_SLOT_SECONDS: u64 = 15;
 /// The number of slots of that history: ten minutes.
 pub const HISTORY_SLOTS: usize = 40;
 
@@ -28,8 +29,8 @@ pub struct RecentCalls {
 
 #[derive(Debug, Default)]
 struct CallWindows {
-    minute: HashMap<CallSubject, CallWindow<MINUTE_SLOTS>>,
-    history: HashMap<ServerName, CallWindow<HISTORY_SLOTS>>,
+    minute: HashMap<CallSubject, CallWindow<MINUTE_SLOTS>, RandomState>,
+    history: HashMap<ServerName, CallWindow<HISTORY_SLOTS>, RandomState>,
 }
 
 /// The tool that was called, and the client that called it.
@@ -50,9 +51,10 @@ impl Default for RecentCalls {
 }
 
 impl RecentCalls {
-    /// Adds a call that has just ended.
-    pub(super) fn add(&self, call: &CallRecord) {
-        let (minute_slot, history_slot) = (self.slot(MINUTE_SLOT_MS), self.slot(HISTORY_SLOT_MS));
+    /// Adds a call that ends `now`.
+    pub(super) fn add(&self, call: &CallRecord, now: Instant) {
+        let minute_slot = self.slot(now, MINUTE_SLOT_SECONDS);
+        let history_slot = self.slot(now, HISTORY_SLOT_SECONDS);
         let has_failed = !call.outcome.is_ok();
         let mut subject = CallSubject {
             server: call.server.clone(),
@@ -84,7 +86,7 @@ impl RecentCalls {
 
     /// Returns the calls of the last minute by tool and client, those with the most calls first.
     pub fn last_minute(&self) -> Vec<(CallSubject, CallTotals)> {
-        let slot = self.slot(MINUTE_SLOT_MS);
+        let slot = self.slot(Instant::now(), MINUTE_SLOT_SECONDS);
         let windows = self.windows();
         let mut totals: Vec<_> = windows
             .minute
@@ -101,14 +103,14 @@ impl RecentCalls {
 
     /// Returns the calls to a server in slots of 15 s, oldest first.
     pub fn history(&self, server: &ServerName) -> [CallTotals; HISTORY_SLOTS] {
-        let slot = self.slot(HISTORY_SLOT_MS);
+        let slot = self.slot(Instant::now(), HISTORY_SLOT_SECONDS);
         let windows = self.windows();
         let window = windows.history.get(server);
         window.map_or([CallTotals::default(); HISTORY_SLOTS], |window| window.slots(slot))
     }
 
-    fn slot(&self, slot_ms: u64) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX) / slot_ms
+    fn slot(&self, now: Instant, slot_seconds: u64) -> u64 {
+        now.saturating_duration_since(self.started).as_secs() / slot_seconds
     }
 
     fn windows(&self) -> MutexGuard<'_, CallWindows> {
@@ -129,9 +131,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_last_minute_is_kept_by_tool_and_client() {
         let recent = RecentCalls::default();
-        recent.add(&record("git", "log"));
-        recent.add(&record("git", "log"));
-        recent.add(&record("git", "status"));
+        recent.add(&record("git", "log"), Instant::now());
+        recent.add(&record("git", "log"), Instant::now());
+        recent.add(&record("git", "status"), Instant::now());
         let counts = |recent: &RecentCalls| -> Vec<(String, u64)> {
             let totals = recent.last_minute().into_iter();
             totals.map(|(it, n)| (it.item.unwrap_or_default().to_string(), n.n_calls)).collect()
@@ -149,11 +151,11 @@ mod tests {
     async fn the_number_of_subjects_is_bounded() {
         let recent = RecentCalls::default();
         for number in 0..2 * defaults::RECENT_SUBJECTS_MAX {
-            recent.add(&record("git", &number.to_string()));
+            recent.add(&record("git", &number.to_string()), Instant::now());
         }
         assert_eq!(recent.last_minute().len(), defaults::RECENT_SUBJECTS_MAX + 1);
         time::advance(Duration::from_secs(70)).await;
-        recent.add(&record("git", "log"));
+        recent.add(&record("git", "log"), Instant::now());
         assert_eq!(recent.last_minute().len(), 1);
     }
 }

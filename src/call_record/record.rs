@@ -4,6 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{CallOutcome, CallSpans, CallTexts, Caller, PeerProtocol};
 use crate::{
+    config::defaults,
+    protocol::{Message, jsonrpc::MessagePart},
+    redact,
     server_name::{self, ServerName},
     telemetry::{ring::RingEntry, trace_context::TraceParent},
 };
@@ -67,6 +70,16 @@ impl RingEntry for CallRecord {
 }
 
 impl CallRecord {
+    /// Takes the name of the tool or the prompt from its request.
+    pub(super) fn name_item(&mut self, request: &Message) {
+        let name = request.unescaped(MessagePart::Name);
+        let name = name.as_deref().map(|it| redact::cut(it, defaults::CALL_RECORD_ITEM_BYTES_MAX));
+        // Most requests go to their server with the name that the client gave.
+        if name != self.item.as_deref() {
+            self.item = name.map(Into::into);
+        }
+    }
+
     /// Returns the id of the trace, in hexadecimal digits.
     pub fn trace_id(&self) -> Option<String> {
         let of_spans = self.spans.map(|spans| spans.trace_id);
@@ -77,8 +90,8 @@ impl CallRecord {
     /// Returns whether `name` is the name of the tool or prompt, alone, behind its server's, or as
     /// `SERVER/NAME`.
     pub fn is_of_tool(&self, name: &str) -> bool {
-        let qualified = || self.target() == name.replacen('/', server_name::QUALIFIER, 1);
-        self.item.as_deref() == Some(name) || qualified()
+        let server = self.server.as_ref().map(|server| server.as_str());
+        server_name::is_tool(name, server, self.item.as_deref())
     }
 
     /// Returns the name of the tool or prompt with its server's, as clients of all servers call it.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use tokio::time::Instant;
 
 use super::{
     CallMetrics, CallOutcome, CallRecord, CallSpans, Caller, ObservedCall, PeerProtocol,
@@ -62,11 +63,12 @@ impl Default for CallRecorder {
 }
 
 impl CallRecorder {
-    /// Begins to observe a request of `caller`, if it calls a tool, gets a prompt or reads a
-    /// resource, and calls are observed. The call with the number `parent` caused it.
+    /// Begins to observe a request of the client that `caller` returns, if it calls a tool, gets a
+    /// prompt or reads a resource, and calls are observed. The call with the number `parent` caused
+    /// it.
     pub fn observe(
         self: &Arc<Self>,
-        caller: Caller,
+        caller: impl FnOnce() -> Caller,
         request: &Message,
         parent: Option<u64>,
     ) -> Option<ObservedCall> {
@@ -75,17 +77,16 @@ impl CallRecorder {
         }
         let asked = request.method()?;
         let method = method::MAY_NEED_INPUT.into_iter().find(|method| *method == asked)?;
-        let item = request.string(MessagePart::Name);
         let trace = trace_of(request);
         let exports_spans = self.exports_spans.load(Ordering::Relaxed);
         let spans = exports_spans.then(|| CallSpans::below(trace));
-        let record = CallRecord {
+        let mut record = CallRecord {
             number: self.n_calls.fetch_add(1, Ordering::Relaxed) + 1,
             started_us: time_format::now_us(),
-            caller,
+            caller: caller(),
             method,
             server: None,
-            item: item.map(|item| redact::cut(&item, defaults::CALL_RECORD_ITEM_BYTES_MAX).into()),
+            item: None,
             outcome: CallOutcome::Cancelled,
             duration: Duration::ZERO,
             at_server: None,
@@ -100,6 +101,7 @@ impl CallRecorder {
             request_id: exports_spans.then(|| request_id(request)).flatten(),
             server_protocol: PeerProtocol::default(),
         };
+        record.name_item(request);
         Some(ObservedCall::new(Arc::clone(self), record, request))
     }
 
@@ -155,11 +157,11 @@ impl CallRecorder {
         self.n_dropped.load(Ordering::Relaxed)
     }
 
-    /// Keeps and counts the record of a call that has ended.
-    pub(super) fn record(&self, record: Arc<CallRecord>) {
+    /// Keeps and counts the record of a call that ends `now`.
+    pub(super) fn record(&self, record: Arc<CallRecord>, now: Instant) {
         self.running.end(record.number);
         self.metrics.count(&record);
-        self.recent.add(&record);
+        self.recent.add(&record, now);
         self.costs.add(&record);
         self.ring.push(record);
     }

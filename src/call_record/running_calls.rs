@@ -1,11 +1,12 @@
 //! The calls that have not ended.
 
 use std::{
-    collections::BTreeMap,
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use foldhash::quality::RandomState;
 use tokio::time::Instant;
 
 use super::{CallRecord, CallSubject};
@@ -13,7 +14,7 @@ use crate::server_name::ServerName;
 
 /// The calls that have not ended, by number. There are at most as many as requests of clients.
 #[derive(Debug, Default)]
-pub struct RunningCalls(Mutex<BTreeMap<u64, RunningCall>>);
+pub struct RunningCalls(Mutex<HashMap<u64, RunningCall, RandomState>>);
 
 /// A call that has not ended.
 #[derive(Clone, Debug)]
@@ -53,10 +54,12 @@ impl RunningCalls {
             age: now.saturating_duration_since(call.started),
             ..call.clone()
         };
-        self.calls().values().map(aged).collect()
+        let mut calls: Vec<_> = self.calls().values().map(aged).collect();
+        calls.sort_by_key(|call| call.started);
+        calls
     }
 
-    fn calls(&self) -> MutexGuard<'_, BTreeMap<u64, RunningCall>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, RunningCall, RandomState>> {
         // Held only for statements on plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

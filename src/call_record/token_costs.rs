@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use foldhash::quality::RandomState;
 use serde::Serialize;
 
 use super::{CallRecord, CallView, ClientName};
@@ -16,7 +17,9 @@ use crate::config::defaults;
 
 /// The costs of all clients, by name and view.
 #[derive(Debug, Default)]
-pub struct TokenCosts(Mutex<HashMap<(Arc<ClientName>, CostView), ClientCosts>>);
+pub struct TokenCosts(Mutex<CostsByClient>);
+
+type CostsByClient = HashMap<(Arc<ClientName>, CostView), ClientCosts, RandomState>;
 
 /// The views whose costs differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -148,7 +151,7 @@ impl TokenCosts {
         found
     }
 
-    fn costs(&self) -> MutexGuard<'_, HashMap<(Arc<ClientName>, CostView), ClientCosts>> {
+    fn costs(&self) -> MutexGuard<'_, CostsByClient> {
         // Held only for statements on plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -117,7 +117,7 @@ mod tests {
         let log = CallLog::of_service(Some(state.path())).expect("a file");
         let mut writer = CallWriter::new(Arc::clone(&recorder), log);
         for _ in 0..defaults::CALL_RING_RECORDS + 3 {
-            recorder.record(Arc::new(record("git", "log")));
+            recorder.record(Arc::new(record("git", "log")), time::Instant::now());
         }
 
         writer.write(u64::MAX).await;

@@ -2,7 +2,7 @@
 //!
 //! Source: W3C, "Trace Context" and "Baggage"; MCP, SEP-414: the same names in `params._meta`.
 
-use hyper::{HeaderMap, header::HeaderName};
+use hyper::HeaderMap;
 use serde_json::Value;
 
 use crate::{
@@ -12,19 +12,16 @@ use crate::{
 };
 
 /// The headers, which are also the names in `_meta`.
-static NAMES: [HeaderName; 3] = [
-    HeaderName::from_static(TRACEPARENT),
-    HeaderName::from_static("tracestate"),
-    HeaderName::from_static("baggage"),
-];
+const NAMES: [&str; 3] = [TRACEPARENT, "tracestate", "baggage"];
 
 /// Returns a call with the trace of its headers in `_meta`. What is in `_meta` already stays.
 pub(super) fn with_trace_headers(message: Message, headers: &HeaderMap) -> Message {
     let is_call = || message.method().is_some_and(|it| method::MAY_NEED_INPUT.contains(&it));
-    if !NAMES.iter().any(|name| headers.contains_key(name)) || !is_call() {
+    // Fewer instructions than three searches by name.
+    if !headers.keys().any(|name| NAMES.contains(&name.as_str())) || !is_call() {
         return message;
     }
-    let sent = NAMES.iter().map(|name| Some((name.as_str(), headers.get(name)?.to_str().ok()?)));
+    let sent = NAMES.iter().map(|name| Some((*name, headers.get(*name)?.to_str().ok()?)));
     let meta = message.part(MessagePart::Meta).and_then(ObjectMembers::read).unwrap_or_default();
     let missing: Vec<_> = sent
         .flatten()

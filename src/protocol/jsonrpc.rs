@@ -232,7 +232,17 @@ impl Message {
 
     /// Returns `part` unescaped if it is a JSON string.
     pub fn string(&self, part: MessagePart) -> Option<String> {
-        serde_json::from_str(self.part(part)?).ok()
+        self.unescaped(part).map(Cow::into_owned)
+    }
+
+    /// Returns `part` unescaped if it is a JSON string, without a copy if it has no escapes.
+    pub fn unescaped(&self, part: MessagePart) -> Option<Cow<'_, str>> {
+        let text = self.part(part)?;
+        // Most strings are as they are written.
+        match text.strip_prefix('"')?.strip_suffix('"') {
+            Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+            _ => serde_json::from_str(text).ok().map(Cow::Owned),
+        }
     }
 
     /// Returns `part` if it is an unsigned integer, as are the ids and tokens that metamcp assigns.

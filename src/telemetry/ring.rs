@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::time_format;
 
@@ -25,8 +25,8 @@ pub trait RingEntry {
 #[derive(Debug)]
 pub struct Ring<T> {
     kept: Mutex<KeptEntries<T>>,
-    /// The number of the newest entry.
-    newest: watch::Sender<u64>,
+    /// Wakes the readers that wait for an entry.
+    added: Notify,
     entries_max: usize,
     bytes_max: usize,
     /// The time of the creation, in milliseconds since 1970.
@@ -69,29 +69,22 @@ impl<T: RingEntry> Ring<T> {
     /// Returns an empty ring for at most so many entries and bytes.
     pub fn new(entries_max: usize, bytes_max: usize) -> Self {
         let kept = KeptEntries { entries: VecDeque::new(), n_bytes: 0, n_written: 0 };
-        let (kept, newest) = (Mutex::new(kept), watch::Sender::new(0));
-        Self { kept, newest, entries_max, bytes_max, started_ms: time_format::now_ms() }
+        let (kept, added) = (Mutex::new(kept), Notify::new());
+        Self { kept, added, entries_max, bytes_max, started_ms: time_format::now_ms() }
     }
 
     /// Adds an entry in place of the oldest ones.
     pub fn push(&self, entry: Arc<T>) {
-        let number = {
-            let mut kept = self.kept();
-            kept.n_written += 1;
-            kept.n_bytes += entry.n_bytes();
-            kept.entries.push_back(entry);
-            while kept.entries.len() > self.entries_max || kept.n_bytes > self.bytes_max {
-                let Some(dropped) = kept.entries.pop_front() else { break };
-                kept.n_bytes -= dropped.n_bytes();
-            }
-            kept.n_written
-        };
-        // Threads may get here in another order.
-        self.newest.send_if_modified(|newest| {
-            let is_newer = number > *newest;
-            *newest = number.max(*newest);
-            is_newer
-        });
+        let mut kept = self.kept();
+        kept.n_written += 1;
+        kept.n_bytes += entry.n_bytes();
+        kept.entries.push_back(entry);
+        while kept.entries.len() > self.entries_max || kept.n_bytes > self.bytes_max {
+            let Some(dropped) = kept.entries.pop_front() else { break };
+            kept.n_bytes -= dropped.n_bytes();
+        }
+        drop(kept);
+        self.added.notify_waiters();
     }
 
     /// Returns the entries of `query` that `is_wanted`.
@@ -129,9 +122,14 @@ impl<T: RingEntry> Ring<T> {
 
     /// Waits for an entry after the one with the number `after`. Cancel safe.
     pub async fn wait_after(&self, after: u64) {
-        let mut newest = self.newest.subscribe();
-        // Cannot fail: this ring owns the sender.
-        let _newest = newest.wait_for(|newest| *newest > after).await;
+        loop {
+            // Made before the check: it sees every entry that is added behind it.
+            let added = self.added.notified();
+            if self.n_written() > after {
+                return;
+            }
+            added.await;
+        }
     }
 
     /// Returns the time from which on the ring has had entries, in milliseconds since 1970.

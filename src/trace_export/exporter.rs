@@ -133,7 +133,7 @@ mod tests {
         let mut exporter = TraceExporter::new(Arc::clone(&recorder), &address, &proxy).unwrap();
         let request = Message::request("tools/call", Some("{}"));
         let holder = Holder { account: Account::User(0), member: AccountMember::Session(1) };
-        let call = || drop(recorder.observe(Caller::operator(holder), &request, None));
+        let call = || drop(recorder.observe(|| Caller::operator(holder), &request, None));
 
         call();
         let hanging = async {

@@ -190,7 +190,7 @@ impl Views {
         request: &Message,
         forwarded: Option<Arc<ForwardedHeaders>>,
     ) -> RequestOutcome {
-        let call = self.forwarder.calls().observe(session.caller(), request, None);
+        let call = self.forwarder.calls().observe(|| session.caller(), request, None);
         let number = call.as_ref().map(ObservedCall::number);
         match self.try_handle(view, session, request, forwarded.as_ref(), number).await {
             Ok(RequestOutcome::Exchange(mut exchange)) => {

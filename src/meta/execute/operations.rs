@@ -191,7 +191,7 @@ impl ScriptOperations {
     /// `tool` of metamcp makes.
     fn observe(&self, exchange: &mut Exchange, tool: Option<MetaTool>) {
         let calls = self.services.forwarder.calls();
-        let call = calls.observe(self.session.caller(), &self.request, self.number);
+        let call = calls.observe(|| self.session.caller(), &self.request, self.number);
         if let Some(mut call) = call {
             if let Some(tool) = tool {
                 call.names(tool.name());

@@ -271,7 +271,7 @@ impl OperatorView {
         let session = Session::anonymous(ServerScope::Every, holder);
         let one_shot =
             slot.is_per_session().then(|| self.forwarder.sessions().one_shot_client("{}"));
-        let call = self.forwarder.calls().observe(Caller::operator(holder), &request, None);
+        let call = self.forwarder.calls().observe(|| Caller::operator(holder), &request, None);
         let mut exchange = client_exchange(&session, one_shot, slot, request, limits);
         if let Some(call) = call {
             exchange.observe(call);
