@@ -161,28 +161,29 @@ impl Operations {
     /// take the place of real ones.
     fn is_proven(&self, labels: &OperationLabels) -> bool {
         let success = || OperationLabels { error: ErrorType::None, ..labels.clone() };
-        labels.error.is_of_tool() || self.by_labels.contains_key(&success())
+        match labels.error {
+            ErrorType::None => true,
+            // Some servers answer to any name with the failure of a tool.
+            ErrorType::Named(_) => self.by_labels.contains_key(&success()),
+            // One tool may fail with any number.
+            ErrorType::Code(_) => false,
+        }
     }
 }
 
 impl OperationLabels {
-    /// Returns the labels of all calls that have no series of their own.
+    /// Returns the labels of all calls to a server that have no series of their own.
     fn other(self) -> Self {
         let error = match self.error {
             // A server may send any number.
             ErrorType::Code(_) => ErrorType::Named(OTHER_ERROR),
             error => error,
         };
-        Self { server: None, tool: Some(OTHER.into()), error, ..self }
+        Self { tool: Some(OTHER.into()), error, ..self }
     }
 }
 
 impl ErrorType {
-    /// Returns whether a tool of this name exists, since it gave a result.
-    fn is_of_tool(self) -> bool {
-        matches!(self, Self::None | Self::Named(TOOL_ERROR))
-    }
-
     fn of(outcome: &CallOutcome) -> Self {
         match outcome {
             CallOutcome::Ok => Self::None,
@@ -320,6 +321,22 @@ mod tests {
         }
         assert_eq!(metrics.operations().len(), defaults::METRIC_SERIES_MAX + 1);
         assert!(exposed(&metrics).contains(r#"gen_ai_tool_name="other",error_type="""#));
+    }
+
+    #[test]
+    fn failures_of_invented_names_and_codes_of_one_tool_leave_room_for_tools() {
+        let metrics = Arc::<CallMetrics>::default();
+        metrics.count(&record("git", "log"));
+        for number in 0..2 * defaults::METRIC_SERIES_MAX {
+            let outcome = CallOutcome::ToolError;
+            metrics.count(&CallRecord { outcome, ..record("git", &format!("no{number}")) });
+            let outcome = CallOutcome::ServerError(number as i64);
+            metrics.count(&CallRecord { outcome, ..record("git", "log") });
+        }
+        metrics.count(&record("git", "status"));
+        let text = exposed(&metrics);
+        assert!(text.contains(r#"gen_ai_tool_name="status",error_type="""#), "{text}");
+        assert!(text.contains(r#"mcp_server="git",gen_ai_tool_name="other",error_type="_OTHER""#));
     }
 
     #[test]
