@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -28,34 +28,62 @@ impl RotatedFile {
         &self.path
     }
 
-    /// Appends whole lines. Blocks.
+    /// Appends whole lines: all of them, or none. Blocks.
     ///
     /// # Errors
     ///
     /// The file cannot be written. The next call opens it again.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        // Another program may have removed it.
+        let is_gone = |file: &File| file.metadata().map_or(true, |found| found.nlink() == 0);
+        if self.open.as_ref().is_some_and(is_gone) {
+            self.open = None;
+        }
         if self.n_bytes > 0 && self.n_bytes + lines.len() as u64 > self.bytes_max {
             self.rotate()?;
         }
-        let written = self.open().and_then(|file| file.write_all(lines));
-        if written.is_err() {
-            self.open = None;
+        self.open()?;
+        let n_before = self.n_bytes;
+        let Some(file) = &mut self.open else { return Err(io::ErrorKind::NotFound.into()) };
+        let written = file.write_all(lines);
+        match written {
+            Ok(()) => self.n_bytes += lines.len() as u64,
+            Err(_) => {
+                // A part of a line would spoil the next one. If it stays, the file cannot be mended.
+                let _unless_broken = file.set_len(n_before);
+                self.open = None;
+            }
         }
-        self.n_bytes += lines.len() as u64;
         written
     }
 
     /// Opens the file, readable only by its owner, and continues it.
-    fn open(&mut self) -> io::Result<&mut File> {
+    fn open(&mut self) -> io::Result<()> {
         if self.open.is_none() {
             if let Some(directory) = self.path.parent() {
                 fs::create_dir_all(directory)?;
             }
-            let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
-            self.n_bytes = file.metadata()?.len();
+            let file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                // The target of a link may be readable by others.
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&self.path)?;
+            let metadata = file.metadata()?;
+            if metadata.is_file() {
+                file.set_permissions(fs::Permissions::from_mode(0o600))?;
+            }
+            self.n_bytes = metadata.len();
             self.open = Some(file);
         }
-        self.open.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+        Ok(())
+    }
+
+    /// Returns the files that may have lines, the oldest first.
+    pub(super) fn all(path: &Path) -> Vec<PathBuf> {
+        let file = Self::new(path.to_owned());
+        (0..=defaults::CALL_FILES_KEPT).rev().map(|age| file.aged(age)).collect()
     }
 
     /// Gives each file the name of an older one. The oldest file is replaced.
@@ -107,5 +135,22 @@ mod tests {
             RotatedFile::new(path.clone()).append(format!("{number}\n").as_bytes()).unwrap();
         }
         assert_eq!(fs::read_to_string(path).unwrap(), "0\n1\n2\n");
+    }
+
+    #[test]
+    fn a_removed_file_is_made_again_and_a_link_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("calls.jsonl");
+        let mut file = RotatedFile::new(path.clone());
+        file.append(b"one\n").unwrap();
+        fs::remove_file(&path).unwrap();
+        file.append(b"two\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two\n");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        RotatedFile::new(path.clone()).append(b"three\n").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(RotatedFile::new(link).append(b"four\n").is_err());
     }
 }
