@@ -41,6 +41,11 @@ impl CallLog {
         state.join(FILE)
     }
 
+    /// Returns all files with the records of `file`, the oldest first.
+    pub fn files(file: &Path) -> Vec<PathBuf> {
+        RotatedFile::all(file)
+    }
+
     /// Returns the file, if the records are in one.
     pub fn file(&self) -> Option<PathBuf> {
         match self {

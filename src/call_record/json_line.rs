@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{CallEntry, CallOutcome, CallRecord, CallSum};
-use crate::{config::RecordedText, telemetry::ring::RingEntry as _, time_format};
+use crate::{config::RecordedText, time_format};
 
 /// A record, a sum or a gap as a JSON object. Members without a value are left out.
 #[derive(Debug, Default, Serialize)]
@@ -142,7 +142,7 @@ impl<'a> CallLine<'a> {
 
     fn common(record: &'a CallRecord) -> Self {
         Self {
-            time: time_format::rfc3339(unix_ms(record.at_ms()), 0),
+            time: time_format::rfc3339(unix_ms(record.started_us / 1000), 0),
             client: Some(&record.caller.name.name),
             client_version: Some(&record.caller.name.version),
             view: Some(record.caller.view.name()),

@@ -64,8 +64,10 @@ impl RingEntry for CallRecord {
         size_of::<Self>() + self.item.as_deref().map_or(0, str::len) + cause + texts
     }
 
+    /// Returns the time of the end.
     fn at_ms(&self) -> u64 {
-        self.started_us / 1000
+        let duration_us = u64::try_from(self.duration.as_micros()).unwrap_or(u64::MAX);
+        self.started_us.saturating_add(duration_us) / 1000
     }
 }
 

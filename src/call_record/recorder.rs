@@ -1,8 +1,9 @@
 //! The recorder of calls.
 
 use std::{
+    path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -41,6 +42,8 @@ pub struct CallRecorder {
     n_dropped: AtomicU64,
     /// The calls whose records are written.
     recorded: ArcSwap<RecordedCalls>,
+    /// The file with the records, if they are in one.
+    file: OnceLock<PathBuf>,
 }
 
 impl Default for CallRecorder {
@@ -58,6 +61,7 @@ impl Default for CallRecorder {
             costs: TokenCosts::default(),
             n_dropped: AtomicU64::new(0),
             recorded,
+            file: OnceLock::new(),
         }
     }
 }
@@ -114,12 +118,26 @@ impl CallRecorder {
     pub fn configure(&self, config: &TelemetryConfig) {
         self.is_enabled.store(config.enabled, Ordering::Relaxed);
         self.recorded.store(Arc::new(config.calls));
-        self.exports_spans.store(config.otlp.is_some(), Ordering::Relaxed);
+    }
+
+    /// Gives each call from now on spans, which the caller exports.
+    pub fn export_spans(&self) {
+        self.exports_spans.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether calls are observed.
     pub fn is_enabled(&self) -> bool {
         self.is_enabled.load(Ordering::Relaxed)
+    }
+
+    /// Notes the file to which the records are written from now on. The first one counts.
+    pub fn is_written_to(&self, file: PathBuf) {
+        let _is_first = self.file.set(file);
+    }
+
+    /// Returns the file with the records, if they are in one.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.get().map(PathBuf::as_path)
     }
 
     /// Returns the calls whose records are written.

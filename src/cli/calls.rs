@@ -3,13 +3,12 @@
 //! The running service has the records of the last calls in memory. Older ones are in the journal,
 //! or in the file of a service without one.
 
-use std::{fs, path::Path};
-
 use serde_json::{Value, json};
 
 use super::{
-    FAILED, Failed, auto_start,
+    Failed,
     call_line::{client_name, target},
+    file_calls,
     journal_calls::show_calls,
     output,
     service_ring::{self, EntrySource, RangeArgs, ServiceRing},
@@ -19,7 +18,6 @@ use super::{
 };
 use crate::{
     call_record::CallLog, server_name, session::state_directory, systemd::own_unit::SystemdUnit,
-    time_format,
 };
 
 /// Show the last calls: who called what, how long it took, and why it failed
@@ -63,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             "client": args.client,
             "failed": args.failed.then_some(true),
         }),
-        has_earlier: true,
+        earlier: Some(&|file, page| file_calls::show_calls(args, file, Some(page))),
     };
     let journal = |unit: &SystemdUnit, page: Option<&Value>| {
         show_calls(&args.range, unit, &matches(args), page, |call| args.show(call))
@@ -77,53 +75,25 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
             "record",
             &state_directory().map(|state| CallLog::file_in(&state)).unwrap_or_default(),
             |unit| journal(unit, None),
-            |file| of_file(args, file),
+            |file| {
+                let shown = file.display();
+                output::eprint(&format!(
+                    "note: no service answers: these are the last records in `{shown}`\n"
+                ));
+                file_calls::show_calls(args, file, None)
+            },
         ),
     }
 }
 
 impl Args {
-    fn show(&self, call: &Value) {
+    /// Prints a record.
+    pub(super) fn show(&self, call: &Value) {
         output::print(&match self.json {
             true => format!("{call}\n"),
             false => rendered(call, terminal::is_coloured()),
         });
     }
-
-    /// Returns whether a record from a file is wanted.
-    fn wants(&self, call: &Value, since_ms: Option<u64>) -> bool {
-        let is = |member: &str, wanted: Option<&String>| {
-            wanted.is_none_or(|wanted| call[member] == wanted.as_str())
-        };
-        let (server, tool) = (call["server"].as_str(), call["tool"].as_str());
-        let is_of_tool =
-            self.tool.as_deref().is_none_or(|name| server_name::is_tool(name, server, tool));
-        let at_ms = call["time"].as_str().and_then(time_format::parse_rfc3339);
-        is("server", self.server.as_ref())
-            && is("client", self.client.as_ref())
-            && is_of_tool
-            && !(self.failed && call["outcome"] == "ok")
-            && since_ms.is_none_or(|since_ms| at_ms.is_some_and(|at_ms| at_ms >= since_ms))
-    }
-}
-
-/// Shows the records of a service that has ended.
-fn of_file(args: &Args, file: &Path) -> Result<(), Failed> {
-    let since_ms = match args.range.since.as_deref().map(service_ring::since_ms) {
-        Some(None) => return Err(service_ring::unknown_time(&args.range)),
-        found => found.flatten(),
-    };
-    let failed = |error: std::io::Error| {
-        Failed::new(FAILED, format!("cannot read `{}`: {error}", file.display()))
-    };
-    let text = auto_start::read_tail(&mut fs::File::open(file).map_err(failed)?).map_err(failed)?;
-    let file = file.display();
-    output::eprint(&format!("note: no service answers: these are the last records in `{file}`\n"));
-    let calls = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let calls: Vec<Value> = calls.filter(|call| args.wants(call, since_ms)).collect();
-    let n_skipped = args.range.lines.map_or(0, |lines| calls.len().saturating_sub(lines));
-    calls[n_skipped..].iter().for_each(|call| args.show(call));
-    Ok(())
 }
 
 /// Returns the matches for `journalctl`. Several of one field are alternatives.
@@ -229,20 +199,6 @@ mod tests {
         2026-11-26T23:02:16.848Z ok          3000.0 ms git__log for claude-code 2.1.4, 812 calls together
         2026-11-26T23:02:16.848Z 3 records were dropped
         ");
-    }
-
-    #[test]
-    fn records_in_a_file_are_chosen_like_those_in_memory() {
-        let wants = |args: Args| args.wants(&call(&json!({})), None);
-        for tool in ["log", "git/log", "git__log"] {
-            assert!(wants(Args { tool: Some(tool.to_owned()), ..Args::default() }), "{tool}");
-        }
-        assert!(!wants(Args { tool: Some("lo".to_owned()), ..Args::default() }));
-        assert!(!wants(Args { client: Some("cursor".to_owned()), ..Args::default() }));
-        assert!(!wants(Args { failed: true, ..Args::default() }));
-        let at_ms = time_format::parse_rfc3339("2026-11-26T23:02:16.848Z").expect("a time");
-        assert!(Args::default().wants(&call(&json!({})), Some(at_ms)));
-        assert!(!Args::default().wants(&call(&json!({})), Some(at_ms + 1)));
     }
 
     #[test]

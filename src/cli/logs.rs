@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failed> {
         noun: "lines",
         name: "log",
         filter: json!({ "server": args.server, "level": args.level.map(LineLevel::name) }),
-        has_earlier: false,
+        earlier: None,
     };
     let is_coloured = terminal::is_coloured();
     let journal = |unit: &SystemdUnit| {

@@ -31,6 +31,7 @@ mod credential_files;
 mod demo_server;
 mod doctor;
 mod effective;
+mod file_calls;
 mod generate;
 mod help;
 mod import;

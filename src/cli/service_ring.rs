@@ -49,9 +49,13 @@ pub(super) struct ServiceRing<'a> {
     pub(super) name: &'static str,
     /// Its parameters, but for the range. Those that are `null` are left out.
     pub(super) filter: Value,
-    /// The entries of earlier services are wanted, too.
-    pub(super) has_earlier: bool,
+    /// Shows the entries in the file of a service without a journal, but for those in its answer.
+    /// `None` if those of earlier services are not wanted.
+    pub(super) earlier: Option<ShowEarlier<'a>>,
 }
+
+/// Shows entries in a file: those that are not in the answer of the service.
+type ShowEarlier<'a> = &'a dyn Fn(&Path, &Value) -> Result<(), Failed>;
 
 /// The place of the entries that are wanted.
 pub(super) enum EntrySource {
@@ -65,6 +69,9 @@ pub(super) enum EntrySource {
 
 /// The time that one request of `--follow` waits for an entry.
 const FOLLOW_WAIT: Duration = Duration::from_secs(30);
+
+/// The number of entries below which a service may have started too late to have those of interest.
+const FEW: usize = 10;
 
 impl ServiceRing<'_> {
     /// Shows the entries that the running service has, by `show`, if it has all that are wanted.
@@ -110,9 +117,9 @@ impl ServiceRing<'_> {
             let n_kept = page["keptMax"].as_u64().unwrap_or_default();
             !is_cut && range.lines.is_none_or(|lines| lines as u64 <= n_kept)
         });
-        let goes_back =
-            || page.as_ref().is_some_and(|page| self.goes_back(page, since_ms.flatten()));
-        if !is_whole || goes_back() {
+        let is_cut =
+            !is_whole || page.as_ref().is_some_and(|page| self.goes_back(page, since_ms.flatten()));
+        if is_cut {
             match unit_of_service(&mut service).await {
                 Ok(None) => {}
                 Ok(Some(unit)) => return Ok(EntrySource::Journal(unit, page)),
@@ -120,10 +127,28 @@ impl ServiceRing<'_> {
             }
         }
         let Some(mut page) = page else { return Err(unknown_time(range)) };
-        if !is_whole {
+        let file = page["file"].as_str().map(Path::new);
+        if let (Some(earlier), Some(file), true) = (self.earlier, file, is_cut) {
+            // Those that the service has are worth showing, too.
+            if let Err(failed) = earlier(file, &page) {
+                output::eprint(&format!(
+                    "note: calls of an earlier service are missing: {}\n",
+                    failed.text
+                ));
+            }
+        } else if !is_whole {
             output::eprint(&format!(
                 "note: the service keeps its last {} {} at most, and has no journal with older ones\n",
                 page["keptMax"], self.noun
+            ));
+        }
+        let n_found = output::items(&page[self.noun]).len();
+        if self.earlier.is_some() && !is_cut && !range.follow && n_found < FEW {
+            let started_ms = page["startedMs"].as_i64().unwrap_or_default();
+            output::eprint(&format!(
+                "note: the service started at {}: add `--since 1d` for the {} before\n",
+                time_format::rfc3339(started_ms, 0),
+                self.noun
             ));
         }
         if page["enabled"] == false {
@@ -149,7 +174,7 @@ impl ServiceRing<'_> {
     /// Returns whether entries of earlier services are wanted beside those in the answer.
     fn goes_back(&self, page: &Value, since_ms: Option<u64>) -> bool {
         let has_fewer = |lines| output::items(&page[self.noun]).len() < lines;
-        self.has_earlier
+        self.earlier.is_some()
             && (since_ms < page["startedMs"].as_u64() && since_ms.is_some()
                 || self.range.lines.is_some_and(has_fewer))
     }

@@ -4,7 +4,12 @@ use hyper::Uri;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use super::{keyword::NamedValue, reload_effect::ReloadEffect, url};
+use super::{
+    keyword::NamedValue,
+    refusal::{KEY, Refusal},
+    reload_effect::ReloadEffect,
+    url,
+};
 
 /// The help that shows how to write the address of a collector. Source: OTLP, default ports.
 const EXAMPLE: &str = "write it as `http://127.0.0.1:4318`";
@@ -34,7 +39,13 @@ impl Default for TelemetryConfig {
 }
 
 fn collector<'de, D: Deserializer<'de>>(found: D) -> Result<Option<Uri>, D::Error> {
-    url::parse_http(&String::deserialize(found)?, EXAMPLE).map(Some).map_err(D::Error::custom)
+    let url = url::parse_http(&String::deserialize(found)?, EXAMPLE).map_err(D::Error::custom)?;
+    let has_login = url.authority().is_some_and(|authority| authority.as_str().contains('@'));
+    if has_login || url.query().is_some() {
+        let message = format!("`{KEY}` has a login or a query, `***`, which no collector gets");
+        return Err(D::Error::custom(Refusal::new(message, EXAMPLE)));
+    }
+    Ok(Some(url))
 }
 
 /// The calls that have a record.

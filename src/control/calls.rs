@@ -32,5 +32,6 @@ pub(super) async fn calls(request: &ControlRequest<'_>) -> MethodResult {
     let to_json = |call: &CallRecord| json!(CallLine::of_call(call));
     let mut page = ring_page(request, ring, "calls", is_wanted, to_json).await?;
     page["enabled"] = json!(parts.views.calls().is_enabled());
+    page["file"] = json!(parts.views.calls().file());
     Ok(page.to_string())
 }

@@ -29,8 +29,9 @@ impl RecordWriting {
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         if let Some(log) = CallLog::of_service(state) {
             if let Some(file) = log.file() {
-                let file = file.display();
-                tracing::info!(%file, "records of calls are written to `{file}`");
+                let shown = file.display();
+                tracing::info!(file = %shown, "records of calls are written to `{shown}`");
+                recorder.is_written_to(file);
             }
             tasks.spawn(CallWriter::new(Arc::clone(recorder), log).run(stop.clone()));
         }
@@ -45,7 +46,7 @@ impl RecordWriting {
         self.stop.cancel();
         let ends = async { while self.tasks.join_next().await.is_some() {} };
         if time::timeout(defaults::CALL_WRITE_END_TIMEOUT, ends).await.is_err() {
-            tracing::warn!("the last records of calls were not written in time");
+            tracing::warn!("the last records or spans of calls were not written in time");
         }
     }
 }

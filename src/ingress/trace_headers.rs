@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// The headers, which are also the names in `_meta`.
-const NAMES: [&str; 3] = [TRACEPARENT, "tracestate", "baggage"];
+const NAMES: [&str; 3] = [TRACEPARENT, TRACESTATE, "baggage"];
+const TRACESTATE: &str = "tracestate";
 
 /// Returns a call with the trace of its headers in `_meta`. What is in `_meta` already stays.
 pub(super) fn with_trace_headers(message: Message, headers: &HeaderMap) -> Message {
@@ -21,22 +22,29 @@ pub(super) fn with_trace_headers(message: Message, headers: &HeaderMap) -> Messa
     if !headers.keys().any(|name| NAMES.contains(&name.as_str())) || !is_call() {
         return message;
     }
-    let sent = NAMES.iter().map(|name| Some((*name, headers.get(*name)?.to_str().ok()?)));
     let meta = message.part(MessagePart::Meta).and_then(ObjectMembers::read).unwrap_or_default();
-    let missing: Vec<_> = sent
-        .flatten()
-        .filter(|(name, value)| {
-            meta.get(name).is_none() && value.len() <= defaults::TRACE_HEADER_BYTES_MAX
-        })
+    // A state belongs to the trace that it came with.
+    let has_trace = meta.get(TRACEPARENT).is_some();
+    let missing: Vec<_> = NAMES
+        .into_iter()
+        .filter(|name| meta.get(name).is_none() && !(has_trace && *name == TRACESTATE))
+        .map(|name| (name, joined(headers, name)))
+        .filter(|(_, value)| (1..=defaults::TRACE_HEADER_BYTES_MAX).contains(&value.len()))
         .collect();
     if missing.is_empty() {
         return message;
     }
     message.with_params(|params| {
         for (name, value) in &missing {
-            params.set_in_object("_meta", name, &Value::from(*value).to_string());
+            params.set_in_object("_meta", name, &Value::from(value.as_str()).to_string());
         }
     })
+}
+
+/// Returns the values of all headers of this name, as one list. Source: RFC 9110, section 5.3.
+fn joined(headers: &HeaderMap, name: &str) -> String {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -44,11 +52,12 @@ mod tests {
     use super::*;
 
     fn moved(params: &str, headers: &[(&'static str, &str)]) -> String {
-        let headers = headers.iter().map(|(name, value)| {
-            (hyper::header::HeaderName::from_static(name), value.parse().expect("a value"))
-        });
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            all.append(*name, value.parse().expect("a value"));
+        }
         let message = Message::request("tools/call", Some(params));
-        let moved = with_trace_headers(message, &headers.collect());
+        let moved = with_trace_headers(message, &all);
         moved.params().unwrap_or_default().to_owned()
     }
 
@@ -64,5 +73,19 @@ mod tests {
             r#"{"_meta":{"traceparent":"mine","a":1}}"#
         );
         assert_eq!(moved(r#"{"name":"x"}"#, &[("accept", "a")]), r#"{"name":"x"}"#);
+    }
+
+    #[test]
+    fn lines_of_one_header_are_one_list_and_a_state_stays_with_its_trace() {
+        let headers =
+            [("tracestate", "a=1"), ("baggage", "k=1"), ("tracestate", "b=2"), ("baggage", "l=2")];
+        assert_eq!(
+            moved(r#"{"name":"x"}"#, &headers),
+            r#"{"name":"x","_meta":{"tracestate":"a=1,b=2","baggage":"k=1,l=2"}}"#
+        );
+        assert_eq!(
+            moved(r#"{"_meta":{"traceparent":"mine"}}"#, &headers),
+            r#"{"_meta":{"traceparent":"mine","baggage":"k=1,l=2"}}"#
+        );
     }
 }

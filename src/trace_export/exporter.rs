@@ -29,6 +29,8 @@ pub struct TraceExporter {
     client: JsonClient,
     /// The number of the last record that was read.
     read: u64,
+    /// The number of calls whose spans were lost, until a warning says so.
+    n_lost: u64,
     /// The time of the last warning.
     warned: Option<Instant>,
 }
@@ -45,8 +47,9 @@ impl TraceExporter {
         proxy: &ProxyConfig,
     ) -> Result<Self, WebError> {
         let client = JsonClient::new(traces_url(address), None, LIMITS, proxy)?;
+        recorder.export_spans();
         let read = recorder.ring().n_written();
-        Ok(Self { recorder, client, read, warned: None })
+        Ok(Self { recorder, client, read, n_lost: 0, warned: None })
     }
 
     /// Sends spans until `stop`, and then the last ones. If dropped, the last ones are lost.
@@ -72,21 +75,35 @@ impl TraceExporter {
             |_| true,
         );
         self.read = page.next;
+        self.n_lost += page.n_lost;
+        let mut reason = "it was slower than the calls".to_owned();
+        let mut n_left = page.entries.len();
         for calls in page.entries.chunks(defaults::SPAN_BATCH_CALLS) {
-            let Some(batch) = span_batch(calls.iter().map(|call| &**call)) else { continue };
-            if let Err(error) = self.client.post::<Value>(&batch).await {
-                return self.warn(&error);
+            if let Some(batch) = span_batch(calls.iter().map(|call| &**call))
+                && let Err(error) = self.client.post::<Value>(&batch).await
+            {
+                // The next ones would wait as long.
+                self.n_lost += n_left as u64;
+                reason = chain(&error);
+                break;
             }
+            n_left -= calls.len();
         }
+        self.warn(&reason);
     }
 
-    fn warn(&mut self, error: &WebError) {
-        if self.warned.is_some_and(|warned| warned.elapsed() < defaults::CALL_WARNING_PERIOD) {
+    fn warn(&mut self, reason: &str) {
+        let is_early = |warned: Instant| warned.elapsed() < defaults::CALL_WARNING_PERIOD;
+        if self.n_lost == 0 || self.warned.is_some_and(is_early) {
             return;
         }
         self.warned = Some(Instant::now());
-        let reason = chain(error);
-        tracing::warn!(reason, "spans of calls were not sent to the collector: {reason}");
+        let n_lost = std::mem::take(&mut self.n_lost);
+        tracing::warn!(
+            reason,
+            n_lost,
+            "the collector did not get the spans of {n_lost} calls: {reason}"
+        );
     }
 }
 
@@ -107,7 +124,6 @@ mod tests {
     use crate::{
         call_record::Caller,
         capacity_holder::{Account, AccountMember, Holder},
-        config::TelemetryConfig,
         protocol::Message,
     };
 
@@ -127,8 +143,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let recorder = Arc::<CallRecorder>::default();
-        let config = TelemetryConfig { otlp: Some(address.clone()), ..TelemetryConfig::default() };
-        recorder.configure(&config);
         let proxy = ProxyConfig::default();
         let mut exporter = TraceExporter::new(Arc::clone(&recorder), &address, &proxy).unwrap();
         let request = Message::request("tools/call", Some("{}"));

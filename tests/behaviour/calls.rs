@@ -140,6 +140,28 @@ async fn no_record_has_arguments_or_results_and_the_file_is_private() {
 }
 
 #[tokio::test]
+async fn calls_of_an_earlier_service_come_from_its_file() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let earlier = json!({
+        "time": "2026-11-26T23:02:16.848Z", "call": 1, "client": "agent", "server": "git",
+        "tool": "log", "outcome": "error", "error": "SERVER_TIMEOUT", "durationMs": 60_000.0,
+    });
+    let file = daemon.control().with_file_name("calls.jsonl");
+    fs::write(&file, format!("{earlier}\n")).expect("written");
+    let client = daemon.client("/servers/fake").initialized().await;
+    client.tool("echo", json!({})).await;
+    until(async || fs::read_to_string(&file).is_ok_and(|text| text.lines().count() == 2)).await;
+
+    let tools = |words: &[&str]| -> Vec<Value> {
+        calls(&daemon, words).iter().map(|call| call["tool"].clone()).collect()
+    };
+    assert_eq!(tools(&["--since", "2026-11-26T00:00:00.000Z"]), ["log", "echo"]);
+    assert_eq!(tools(&["-n", "10", "--failed"]), ["log"]);
+    assert_eq!(tools(&[]), ["echo"]);
+}
+
+#[tokio::test]
 async fn only_the_chosen_calls_are_written() {
     let fakes = Fakes::new();
     let config = format!("[telemetry]\ncalls = \"failures\"\n{}", fakes.server("fake", &[]));

@@ -667,6 +667,8 @@ fn a_configuration_that_can_never_work_is_refused() {
         "[listen]\ncontrol_group = \"a group\"\n",
         "[listen]\nallowed_hosts = [\"a.example:80\"]\n",
         "[listen]\nallowed_origins = [\"a.example\"]\n",
+        "[telemetry]\notlp = \"http://h/?api-key=hunter2\"\n",
+        "[telemetry]\notlp = \"http://ada:hunter2@h/\"\n",
     ] {
         let shown = bad(text);
         assert!(shown.contains("c.toml:"), "{shown}");
