@@ -19,7 +19,7 @@ use super::{
     reply::AcceptedForms,
     request_parts::{self, header_text},
     resumable_reply,
-    trace_headers::with_trace_headers,
+    trace_headers::add_trace_headers,
 };
 use crate::{
     call_record::ClientName,
@@ -145,8 +145,8 @@ pub(super) async fn post(
     let (session, accepts) = negotiate(&context, view, &head.headers, &posted, holder)?;
     let forwarded = context.views.forwarded(&head.headers);
     match posted {
-        PostedBody::Single(message) if message.kind() == MessageKind::Request => {
-            let message = with_trace_headers(message, &head.headers);
+        PostedBody::Single(mut message) if message.kind() == MessageKind::Request => {
+            add_trace_headers(&mut message, &head.headers);
             let is_initialize = message.method() == Some(method::INITIALIZE);
             let reply = message_dispatch::start_request(
                 context, view, message, &session, accepts, forwarded,

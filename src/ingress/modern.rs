@@ -13,7 +13,7 @@ use super::{
     error::{HeaderMismatch, IngressError, quoted_input},
     http_response, message_dispatch,
     request_parts::{self, VERSION},
-    trace_headers::with_trace_headers,
+    trace_headers::add_trace_headers,
 };
 use crate::{
     call_record::ClientName,
@@ -69,7 +69,7 @@ async fn try_respond(
     context: Arc<IngressContext>,
     view: &View,
     headers: &HeaderMap,
-    message: Message,
+    mut message: Message,
     holder: Holder,
 ) -> Result<Response, IngressError> {
     match message.kind() {
@@ -97,7 +97,7 @@ async fn try_respond(
     let name = ClientName::read(client_meta.client_info.as_deref());
     let client = context.views.sessions().clients().sessionless(holder, name, Era::Modern);
     let session = Session::of_request(view.scope(), client_meta, holder, client);
-    let message = with_trace_headers(message, headers);
+    add_trace_headers(&mut message, headers);
     let forwarded = context.views.forwarded(headers);
     let reply =
         message_dispatch::start_request(context, view, message, &session, accepts, forwarded);

@@ -15,12 +15,12 @@ use crate::{
 const NAMES: [&str; 3] = [TRACEPARENT, TRACESTATE, "baggage"];
 const TRACESTATE: &str = "tracestate";
 
-/// Returns a call with the trace of its headers in `_meta`. What is in `_meta` already stays.
-pub(super) fn with_trace_headers(message: Message, headers: &HeaderMap) -> Message {
+/// Adds the trace of the headers of a call to its `_meta`. What is in `_meta` already stays.
+pub(super) fn add_trace_headers(message: &mut Message, headers: &HeaderMap) {
     let is_call = || message.method().is_some_and(|it| method::MAY_NEED_INPUT.contains(&it));
     // Fewer instructions than three searches by name.
     if !headers.keys().any(|name| NAMES.contains(&name.as_str())) || !is_call() {
-        return message;
+        return;
     }
     let meta = message.part(MessagePart::Meta).and_then(ObjectMembers::read).unwrap_or_default();
     // A state belongs to the trace that it came with.
@@ -32,13 +32,13 @@ pub(super) fn with_trace_headers(message: Message, headers: &HeaderMap) -> Messa
         .filter(|(_, value)| (1..=defaults::TRACE_HEADER_BYTES_MAX).contains(&value.len()))
         .collect();
     if missing.is_empty() {
-        return message;
+        return;
     }
-    message.with_params(|params| {
+    *message = message.with_params(|params| {
         for (name, value) in &missing {
             params.set_in_object("_meta", name, &Value::from(value.as_str()).to_string());
         }
-    })
+    });
 }
 
 /// Returns the values of all headers of this name, as one list. Source: RFC 9110, section 5.3.
@@ -56,9 +56,9 @@ mod tests {
         for (name, value) in headers {
             all.append(*name, value.parse().expect("a value"));
         }
-        let message = Message::request("tools/call", Some(params));
-        let moved = with_trace_headers(message, &all);
-        moved.params().unwrap_or_default().to_owned()
+        let mut message = Message::request("tools/call", Some(params));
+        add_trace_headers(&mut message, &all);
+        message.params().unwrap_or_default().to_owned()
     }
 
     #[test]
