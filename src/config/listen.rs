@@ -203,8 +203,14 @@ impl ListenConfig {
         self.session().check(all, places)
     }
 
-    /// Checks that other hosts reach the address only with TLS and a token.
+    /// Checks that other hosts reach the address only with TLS and a token, and that each listener
+    /// has an address of its own.
     pub(super) fn check_address(&self, places: &KeyPlaces<'_>) -> Result<(), ConfigProblem> {
+        if self.metrics == Some(self.http) && self.http.port() != 0 {
+            let message = format!("`{}` is the address of clients, too: `listen.http`", self.http);
+            let help = "choose another port; `/metrics` is at the address of clients in any case";
+            return Err(places.problem("listen.metrics", message).help(help));
+        }
         let place = || places.find("listen.http").unwrap_or_default();
         self.may_use(self.http).map_err(|exposed| exposed.at(place()))
     }

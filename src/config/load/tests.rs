@@ -548,6 +548,14 @@ fn keys_that_contradict_each_other_are_refused() {
       |        ^^^^^^^^^^^^^^^
       = help: set both `listen.tls` and `listen.token`, or listen on 127.0.0.1: everyone who reaches the port may run every tool
     "#);
+    insta::assert_snapshot!(bad("[listen]\nmetrics = \"127.0.0.1:12011\"\n"), @r#"
+    `127.0.0.1:12011` is the address of clients, too: `listen.http`
+     --> c.toml:2:11
+      |
+    2 | metrics = "127.0.0.1:12011"
+      |           ^^^^^^^^^^^^^^^^^
+      = help: choose another port; `/metrics` is at the address of clients in any case
+    "#);
     insta::assert_snapshot!(bad("[listen]\nroot = \"passthrough:gti\"\n[servers.git]\ncommand = \"x\"\n"), @r#"
     `passthrough:gti` names no server
      --> c.toml:2:8
