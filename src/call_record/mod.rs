@@ -45,5 +45,7 @@ pub use record::CallRecord;
 pub use recorder::CallRecorder;
 pub use running_calls::{RunningCall, RunningCalls};
 pub use success_summary::{CallEntry, CallSum};
-pub use token_costs::{ClientCosts, CostView, TokenCosts, ViewComparison, ViewSizes};
+pub use token_costs::{
+    CostView, SCRIPT_TOOLS, SEARCH_TOOLS, TokenCosts, ViewComparison, ViewSizes,
+};
 pub use writer::CallWriter;

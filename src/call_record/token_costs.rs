@@ -2,24 +2,36 @@
 //! but for the lock.
 //!
 //! A model reads the tool list again in each turn, and a call is a turn. At `/meta` the list is short,
-//! but each search is a further turn, and its reply stays in the context for the rest.
+//! but each search is a further turn, and its reply stays in the context until the conversation ends.
+//! So the views are compared for one conversation of average length, times their number.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use foldhash::quality::RandomState;
 use serde::Serialize;
 
-use super::{CallRecord, CallView, ClientName};
-use crate::config::defaults;
+use super::{CallRecord, CallView, Caller, ClientName};
+use crate::{capacity_holder::AccountMember, config::defaults, protocol::payloads::method};
+
+/// The tools of metamcp that search. Their replies have the definitions of tools.
+pub const SEARCH_TOOLS: [&str; 2] = ["mcp_discover", "search_tools"];
+
+/// The tools of metamcp that make several calls in one turn.
+pub const SCRIPT_TOOLS: [&str; 3] = ["mcp_execute", "run_chain", "execute_code"];
 
 /// The costs of all clients, by name and view.
 #[derive(Debug, Default)]
-pub struct TokenCosts(Mutex<CostsByClient>);
+pub struct TokenCosts(Mutex<KnownCosts>);
 
-type CostsByClient = HashMap<(Arc<ClientName>, CostView), ClientCosts, RandomState>;
+#[derive(Debug, Default)]
+struct KnownCosts {
+    clients: HashMap<(Arc<ClientName>, CostView), ClientCosts, RandomState>,
+    /// The number of updates, by which clients are forgotten in the order of their last one.
+    n_updates: u64,
+}
 
 /// The views whose costs differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -42,16 +54,22 @@ impl CostView {
 }
 
 /// The lists that a client has read, and the calls that it made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClientCosts {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ClientCosts {
     /// The bytes of the tool list that it read last.
-    pub list_bytes: u64,
-    /// The number of calls of tools of servers.
-    pub n_calls: u64,
-    /// The number of calls of tools of metamcp, which search and describe.
-    pub n_searches: u64,
+    list_bytes: u64,
+    /// The number of conversations. A session that reads the tool list begins one.
+    n_conversations: u64,
+    /// The number of calls of tools of servers. A script counts as one.
+    n_calls: u64,
+    /// The number of searches that succeeded.
+    n_searches: u64,
     /// The bytes of the replies to these.
-    pub search_bytes: u64,
+    search_bytes: u64,
+    /// The sessions that read the list last. They begin no conversation if they read it again.
+    sessions: VecDeque<AccountMember>,
+    /// The number of the last update.
+    updated: u64,
 }
 
 /// The sizes that a comparison needs, in bytes.
@@ -61,7 +79,7 @@ pub struct ViewSizes {
     pub direct_list: u64,
     /// The tool list of the meta view.
     pub meta_list: u64,
-    /// The reply to a search, as long as none was measured.
+    /// The reply to a search, for a client that made none.
     pub search_reply: u64,
 }
 
@@ -77,6 +95,8 @@ pub struct ViewComparison {
     pub view: CostView,
     /// The tokens of the tool list that it read.
     pub list_tokens: u64,
+    /// The conversations: the sessions that read the tool list.
+    pub conversations: u64,
     /// The calls of tools of servers.
     pub calls: u64,
     /// The searches that it made.
@@ -91,102 +111,146 @@ pub struct ViewComparison {
 
 impl TokenCosts {
     /// Records that a client read a tool list of so many bytes.
-    pub fn listed(&self, client: &Arc<ClientName>, view: &CallView, list_bytes: usize) {
-        self.update(client, view, |costs| costs.list_bytes = list_bytes as u64);
+    pub fn listed(&self, caller: &Caller, list_bytes: usize) {
+        self.update(caller, |costs| {
+            costs.list_bytes = list_bytes as u64;
+            costs.begin(caller.holder.member);
+        });
     }
 
     /// Records a call that has ended.
     pub(super) fn add(&self, call: &CallRecord) {
-        if call.parent.is_some() {
+        // No model makes a turn for a prompt or a resource, or for a call of a script.
+        if call.parent.is_some() || call.method != method::TOOLS_CALL {
             return;
         }
-        self.update(&call.caller.name, &call.caller.view, |costs| match call.server {
-            Some(_) => costs.n_calls += 1,
-            None => {
-                costs.n_searches += 1;
-                costs.search_bytes += call.answer_bytes;
-            }
-        });
+        let is_own = |tools: &[&str]| {
+            call.outcome.is_ok() && call.item.as_deref().is_some_and(|item| tools.contains(&item))
+        };
+        if call.server.is_some() || is_own(&SCRIPT_TOOLS) {
+            self.update(&call.caller, |costs| costs.n_calls = costs.n_calls.saturating_add(1));
+        } else if is_own(&SEARCH_TOOLS) {
+            self.update(&call.caller, |costs| {
+                costs.n_searches = costs.n_searches.saturating_add(1);
+                costs.search_bytes = costs.search_bytes.saturating_add(call.answer_bytes);
+            });
+        }
     }
 
-    fn update(
-        &self,
-        client: &Arc<ClientName>,
-        view: &CallView,
-        change: impl FnOnce(&mut ClientCosts),
-    ) {
-        let view = match view {
+    fn update(&self, caller: &Caller, change: impl FnOnce(&mut ClientCosts)) {
+        let view = match &caller.view {
             CallView::Direct => CostView::Direct,
             CallView::Meta => CostView::Meta,
             // One server has one list, and operators read none.
             CallView::Server(_) | CallView::Operator => return,
         };
-        let mut costs = self.costs();
-        let is_full = costs.len() >= defaults::COST_CLIENTS_MAX;
-        if let Some(known) = costs.get_mut(&(Arc::clone(client), view)) {
-            change(known);
-        } else if !is_full {
-            change(costs.entry((Arc::clone(client), view)).or_default());
+        let mut known = self.known();
+        known.n_updates += 1;
+        let updated = known.n_updates;
+        let key = (Arc::clone(&caller.name), view);
+        if known.clients.len() >= defaults::COST_CLIENTS_MAX && !known.clients.contains_key(&key) {
+            known.forget_one();
         }
+        let costs = known.clients.entry(key).or_default();
+        costs.updated = updated;
+        change(costs);
     }
 
     /// Compares the views for each client, in the order of their names.
     pub fn comparisons(&self, sizes: ViewSizes) -> Vec<ViewComparison> {
-        let costs = self.costs();
-        let searching = costs.iter().filter(|((_, view), _)| *view == CostView::Meta);
-        let (n_searches, bytes) = searching.fold((0, 0), |(n, bytes), (_, costs)| {
-            (n + costs.n_searches, bytes + costs.search_bytes)
-        });
-        let reply = bytes.checked_div(n_searches).unwrap_or(sizes.search_reply);
-        let sizes = ViewSizes { search_reply: reply, ..sizes };
-        let mut found: Vec<_> = costs
+        let known = self.known();
+        let mut found: Vec<_> = known
+            .clients
             .iter()
             .filter(|(_, costs)| costs.list_bytes > 0 || costs.n_calls > 0)
-            .map(|((client, view), costs)| compare(client, *view, costs, sizes))
+            .map(|((client, view), costs)| {
+                let search_reply = known.search_reply(client).unwrap_or(sizes.search_reply);
+                compare(client, *view, costs, ViewSizes { search_reply, ..sizes })
+            })
             .collect();
-        drop(costs);
+        drop(known);
         found.sort_by(|one, other| {
             (&one.client, &one.version, one.view).cmp(&(&other.client, &other.version, other.view))
         });
         found
     }
 
-    fn costs(&self) -> MutexGuard<'_, CostsByClient> {
+    fn known(&self) -> MutexGuard<'_, KnownCosts> {
         // Held only for statements on plain data.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl KnownCosts {
+    /// Forgets the client whose last list or call is the oldest.
+    fn forget_one(&mut self) {
+        let oldest = self.clients.iter().min_by_key(|(_, costs)| costs.updated);
+        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+            self.clients.remove(&key);
+        }
+    }
+
+    /// Returns the average size of the replies to the searches of a client, if it made some.
+    fn search_reply(&self, client: &Arc<ClientName>) -> Option<u64> {
+        let costs = self.clients.get(&(Arc::clone(client), CostView::Meta))?;
+        costs.search_bytes.checked_div(costs.n_searches)
+    }
+}
+
+impl ClientCosts {
+    /// Counts the conversation of a session that reads the list, if it is a new one.
+    fn begin(&mut self, session: AccountMember) {
+        // The whole account is no session: each of its lists begins a conversation.
+        if session != AccountMember::Whole {
+            if self.sessions.contains(&session) {
+                return;
+            }
+            if self.sessions.len() >= defaults::COST_SESSIONS_MAX {
+                self.sessions.pop_front();
+            }
+            self.sessions.push_back(session);
+        }
+        self.n_conversations = self.n_conversations.saturating_add(1);
+    }
+}
+
 /// Compares the views for the calls of one client.
 ///
-/// At the direct view, each turn reads the list. At the meta view, each turn reads a short list, and
-/// each search is a turn whose reply is read in half of all turns on average. A client at the direct
-/// view is taken to search once for each call, which is the most that it would.
+/// In a conversation at the direct view, each turn reads the list. At the meta view, each turn reads a
+/// short list, and each search is a turn whose reply is read in half of all turns on average. A client
+/// at the direct view is taken to search once for each call, which is the most that it would.
+///
+/// With `n` conversations of average length, the sums of all are `n` times those of one.
 fn compare(
     client: &ClientName,
     view: CostView,
     costs: &ClientCosts,
     sizes: ViewSizes,
 ) -> ViewComparison {
-    let n_calls = costs.n_calls;
-    let n_searches = match view {
-        CostView::Direct => n_calls,
-        CostView::Meta => costs.n_searches,
+    // A client may have read its list before this service started.
+    let n_conversations = costs.n_conversations.max(1);
+    let [n, n_calls] = [n_conversations, costs.n_calls].map(u128::from);
+    let (n_searches, search_bytes) = match view {
+        CostView::Direct => (n_calls, n_calls * u128::from(sizes.search_reply)),
+        CostView::Meta => (u128::from(costs.n_searches), u128::from(costs.search_bytes)),
     };
     let (direct_list, meta_list) = match (view, costs.list_bytes) {
         (_, 0) => (sizes.direct_list, sizes.meta_list),
         (CostView::Direct, measured) => (measured, sizes.meta_list),
         (CostView::Meta, measured) => (sizes.direct_list, measured),
     };
-    let direct = direct_list * (n_calls + 1);
-    let n_turns = n_calls + n_searches + 1;
-    let meta = meta_list * n_turns + sizes.search_reply * n_searches * n_turns / 2;
+    let direct = u128::from(direct_list).saturating_mul(n_calls + n);
+    let n_turns = n_calls + n_searches + n;
+    let lists = u128::from(meta_list).saturating_mul(n_turns);
+    let meta = lists.saturating_add(search_bytes.saturating_mul(n_turns) / (2 * n));
+    let list = if view == CostView::Direct { direct_list } else { meta_list };
     ViewComparison {
         client: client.name.clone(),
         version: client.version.clone(),
         view,
-        list_tokens: tokens(if view == CostView::Direct { direct_list } else { meta_list }),
-        calls: n_calls,
+        list_tokens: tokens(list.into()),
+        conversations: n_conversations,
+        calls: costs.n_calls,
         searches: costs.n_searches,
         direct_tokens: tokens(direct),
         meta_tokens: tokens(meta),
@@ -195,64 +259,10 @@ fn compare(
 }
 
 /// Returns the number of tokens of so many bytes of tool lists or replies.
-fn tokens(bytes: u64) -> u64 {
-    bytes * 10 / defaults::BYTES_PER_TEN_TOKENS
+fn tokens(bytes: u128) -> u64 {
+    let tokens = bytes.saturating_mul(10) / u128::from(defaults::BYTES_PER_TEN_TOKENS);
+    u64::try_from(tokens).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::call_record::record::tests::record;
-
-    const SIZES: ViewSizes =
-        ViewSizes { direct_list: 200_000, meta_list: 5_600, search_reply: 2_000 };
-
-    fn client() -> Arc<ClientName> {
-        Arc::clone(&record("git", "log").caller.name)
-    }
-
-    #[test]
-    fn many_tools_are_cheaper_behind_a_search_and_few_are_not() {
-        let costs = TokenCosts::default();
-        costs.listed(&client(), &CallView::Direct, 200_000);
-        for _ in 0..3 {
-            costs.add(&record("git", "log"));
-        }
-        let found = &costs.comparisons(SIZES)[0];
-        assert_eq!((found.calls, found.list_tokens), (3, 47_619));
-        // Four turns with the list; or seven with a short one, and three replies.
-        assert_eq!((found.direct_tokens, found.meta_tokens), (190_476, 14_333));
-        assert_eq!(found.cheaper, CostView::Meta);
-
-        costs.listed(&client(), &CallView::Direct, 10_000);
-        assert_eq!(costs.comparisons(SIZES)[0].cheaper, CostView::Direct);
-    }
-
-    #[test]
-    fn the_searches_that_clients_made_replace_the_assumption() {
-        let costs = TokenCosts::default();
-        let mut search = record("git", "mcp_discover");
-        (search.server, search.caller.view) = (None, CallView::Meta);
-        search.answer_bytes = 10_000;
-        costs.add(&search);
-        let mut call = record("git", "log");
-        call.caller.view = CallView::Meta;
-        costs.add(&call);
-        costs.listed(&client(), &CallView::Direct, 50_000);
-        let found = costs.comparisons(SIZES);
-        assert_eq!(found.len(), 2);
-        assert_eq!((found[1].view, found[1].searches), (CostView::Meta, 1));
-        // Three turns with the short list, and one reply of 10,000 bytes.
-        assert_eq!(found[1].meta_tokens, (5_600 * 3 + 10_000 * 3 / 2) * 10 / 42);
-    }
-
-    #[test]
-    fn the_number_of_clients_is_bounded() {
-        let costs = TokenCosts::default();
-        for number in 0..2 * defaults::COST_CLIENTS_MAX {
-            let client = ClientName { name: number.to_string(), version: String::new() };
-            costs.listed(&Arc::new(client), &CallView::Direct, 1);
-        }
-        assert_eq!(costs.comparisons(SIZES).len(), defaults::COST_CLIENTS_MAX);
-    }
-}
+mod tests;

@@ -63,6 +63,7 @@ fn token_costs(status: &Value) -> Html {
         ("Client", false),
         ("View", true),
         ("Tool list", true),
+        ("Conversations", true),
         ("Calls", true),
         ("Searches", true),
         ("Read at /direct", true),
@@ -72,8 +73,8 @@ fn token_costs(status: &Value) -> Html {
     html.markup("<h3>Tokens that tool lists cost</h3>");
     html.part(&table(columns, costs, CLIENTS_BYTES_MAX, |cost| {
         let number = |name: &str| cost[name].as_u64().unwrap_or_default();
-        let [list, calls, searches, direct, meta] =
-            ["listTokens", "calls", "searches", "directTokens", "metaTokens"]
+        let [list, conversations, calls, searches, direct, meta] =
+            ["listTokens", "conversations", "calls", "searches", "directTokens", "metaTokens"]
                 .map(|name| Html::of_number(number(name)));
         let view = Html::of_text(&format!("/{}", text(cost, "view")));
         let saved = number("directTokens").abs_diff(number("metaTokens"));
@@ -83,8 +84,8 @@ fn token_costs(status: &Value) -> Html {
         };
         let cheaper = Html::of_text(&format!("{cheaper} {saved} more"));
         let of = client(text(cost, "client"), text(cost, "version"));
-        [of, view, list, calls, searches, direct, meta, cheaper]
+        [of, view, list, conversations, calls, searches, direct, meta, cheaper]
     }));
-    html.markup("<p><small>At 4.2 bytes for a token. A model reads its list in each turn, and each call is a turn. At /meta the list is short, but each search is a further turn, and its reply stays. A client at /direct is taken to search once for each call.</small></p>");
+    html.markup("<p><small>At 4.2 bytes for a token. A model reads its list in each turn, and each call is a turn. At /meta the list is short, but each search is a further turn, and its reply stays until the conversation ends. A session that reads the list begins a conversation. A client at /direct is taken to search once for each call.</small></p>");
     html
 }

@@ -203,10 +203,9 @@ impl Views {
                 RequestOutcome::Exchange(exchange)
             }
             Ok(RequestOutcome::Answer(answer)) => {
-                if request.method() == Some(method::TOOLS_LIST) {
-                    let caller = session.caller();
-                    let costs = self.forwarder.calls().costs();
-                    costs.listed(&caller.name, &caller.view, answer.len());
+                let calls = self.forwarder.calls();
+                if request.method() == Some(method::TOOLS_LIST) && calls.is_enabled() {
+                    calls.costs().listed(&session.caller(), answer.len());
                 }
                 if let Some(call) = call {
                     call.answered_by_metamcp(&answer);

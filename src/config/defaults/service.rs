@@ -236,8 +236,13 @@ pub const SPAN_BATCH_CALLS: usize = 512;
 /// The largest number of pairs of a tool and a client whose calls of the last minute are kept apart.
 pub const RECENT_SUBJECTS_MAX: usize = 500;
 
-/// The largest number of clients whose token costs are kept.
+/// The largest number of clients whose token costs are kept. The one that was seen longest ago is
+/// forgotten first.
 pub const COST_CLIENTS_MAX: usize = 256;
+
+/// The number of sessions of one client that begin no further conversation when they read their tool
+/// list again.
+pub const COST_SESSIONS_MAX: usize = 64;
 
 /// The bytes of ten tokens of tool lists and search replies. Measured: 4.0 to 4.3 bytes for a token
 /// of `o200k_base`, in the lists of both views and in replies to `mcp_discover`.

@@ -1,6 +1,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::call_record::{SCRIPT_TOOLS, SEARCH_TOOLS};
 
 /// The maximum size of the core set, in bytes, so that it stays below 1,500 tokens. A token of it
 /// is 4.29 bytes, and tokenizers differ by less than the remaining tenth.
@@ -45,6 +46,16 @@ fn each_tool_has_a_definition_under_its_name_and_is_found_by_it() {
     }
     assert_eq!(MetaTool::named("run_tool", &[ToolSet::Core]), None);
     assert_eq!(MetaTool::named("git__log", &[ToolSet::Core, ToolSet::Metatools]), None);
+}
+
+#[test]
+fn the_records_of_calls_know_the_tools_that_search_and_those_that_run_scripts() {
+    let names = |tools: &[MetaTool]| tools.iter().map(|tool| tool.name()).collect::<Vec<_>>();
+    assert_eq!(names(&[MetaTool::Discover, MetaTool::SearchTools]), SEARCH_TOOLS);
+    assert_eq!(
+        names(&[MetaTool::Execute, MetaTool::RunChain, MetaTool::ExecuteCode]),
+        SCRIPT_TOOLS
+    );
 }
 
 #[test]
