@@ -149,6 +149,7 @@ mod tests {
         let last = Arc::new(record("git", "log"));
         let sum = CallSum {
             last: Arc::clone(&last),
+            is_of_one_tool: true,
             n_calls: 812,
             total: Duration::ZERO,
             longest: Duration::ZERO,

@@ -50,7 +50,7 @@ pub(super) fn journal_entry(entry: &CallEntry) -> JournalEntry {
 
 fn add_call(fields: &mut JournalEntry, record: &CallRecord) {
     let CallRecord { caller, outcome, .. } = record;
-    add_common(fields, record);
+    add_common(fields, record, true);
     match outcome {
         CallOutcome::Failed { code, .. } => fields.add("MESSAGE_ID", message_id(code)),
         _ => fields.add("MESSAGE_ID", &*CALL_ID),
@@ -87,15 +87,19 @@ fn add_call(fields: &mut JournalEntry, record: &CallRecord) {
 }
 
 fn add_sum(fields: &mut JournalEntry, sum: &CallSum) {
-    let (client, target) = (&sum.last.caller.name, sum.last.target());
+    let client = &sum.last.caller.name;
+    let target = match sum.is_of_one_tool {
+        true => format!("`{}`", sum.last.target()),
+        false => "several tools".to_owned(),
+    };
     let [average, longest] = [sum.average(), sum.longest].map(time_format::to_the_millisecond);
     let n_calls = sum.n_calls;
-    add_common(fields, &sum.last);
+    add_common(fields, &sum.last, sum.is_of_one_tool);
     fields.add("MESSAGE_ID", message_id(CALL_SUM));
     fields.add(
         "MESSAGE",
         format_args!(
-            "{client} called `{target}` {n_calls} times in a second: all answered, after {average} on average and {longest} at most"
+            "{client} called {target} {n_calls} times in a second: all answered, after {average} on average and {longest} at most"
         ),
     );
     fields.add("MCP_RECORD", "sum");
@@ -106,12 +110,14 @@ fn add_sum(fields: &mut JournalEntry, sum: &CallSum) {
     fields.add("MCP_ANSWER_BYTES", sum.answer_bytes);
 }
 
-fn add_common(fields: &mut JournalEntry, record: &CallRecord) {
+fn add_common(fields: &mut JournalEntry, record: &CallRecord, names_tool: bool) {
     fields.add("MCP_CALL", record.number);
     fields.add("MCP_START_USEC", record.started_us);
     fields.add("MCP_METHOD", record.method);
-    fields.add_some("MCP_SERVER", record.server.as_ref());
-    fields.add_some("MCP_TOOL", record.item.as_deref());
+    if names_tool {
+        fields.add_some("MCP_SERVER", record.server.as_ref());
+        fields.add_some("MCP_TOOL", record.item.as_deref());
+    }
     fields.add("MCP_CLIENT", &record.caller.name.name);
     fields.add("MCP_CLIENT_VERSION", &record.caller.name.version);
     fields.add("MCP_VIEW", record.caller.view.name());
@@ -220,12 +226,17 @@ mod tests {
         let (total, longest) = (Duration::from_secs(3), Duration::from_millis(40));
         let sum = CallSum {
             last: Arc::new(record("git", "log")),
+            is_of_one_tool: true,
             n_calls: 812,
             total,
             longest,
             request_bytes: 1,
             answer_bytes: 2,
         };
+        let mixed = CallSum { is_of_one_tool: false, ..sum.clone() };
+        let mixed = shown(CallEntry::Sum(Box::new(mixed)));
+        assert!(mixed.contains("=claude-code 2.1.4 called several tools 812 times"), "{mixed}");
+        assert!(!mixed.contains("MCP_SERVER") && !mixed.contains("MCP_TOOL"), "{mixed}");
         insta::assert_snapshot!(shown(CallEntry::Sum(Box::new(sum))), @"
         SYSLOG_IDENTIFIER=metamcp
         PRIORITY=6

@@ -130,13 +130,20 @@ impl<'a> CallLine<'a> {
     }
 
     fn of_sum(sum: &'a CallSum) -> Self {
+        let common = Self::common(&sum.last);
+        let (server, tool) = match sum.is_of_one_tool {
+            true => (common.server, common.tool),
+            false => (None, None),
+        };
         Self {
+            server,
+            tool,
             calls: Some(sum.n_calls),
             duration_ms: Some(milliseconds(sum.total)),
             longest_ms: Some(milliseconds(sum.longest)),
             request_bytes: Some(sum.request_bytes),
             answer_bytes: Some(sum.answer_bytes),
-            ..Self::common(&sum.last)
+            ..common
         }
     }
 
@@ -191,6 +198,20 @@ mod tests {
     fn a_line_has_the_members_that_have_a_value() {
         insta::assert_snapshot!(shown(&CallEntry::Call(Arc::new(record("git", "log")))), @r#"{"time":"2026-11-27T00:00:00.000Z","call":12,"client":"claude-code","clientVersion":"2.1.4","uid":1000,"session":7,"view":"direct","method":"tools/call","server":"git","tool":"log","outcome":"ok","durationMs":12.345,"requestBytes":100,"answerBytes":2000,"generation":3}"#);
         let gap = shown(&CallEntry::Dropped(3));
+        let sum = CallSum {
+            last: Arc::new(record("git", "log")),
+            is_of_one_tool: true,
+            n_calls: 812,
+            total: Duration::ZERO,
+            longest: Duration::ZERO,
+            request_bytes: 0,
+            answer_bytes: 0,
+        };
+        let of_one = shown(&CallEntry::Sum(Box::new(sum.clone())));
+        assert!(of_one.contains(r#""server":"git","tool":"log","outcome":"ok","calls":812"#));
+        let sum = CallSum { is_of_one_tool: false, ..sum };
+        let mixed = shown(&CallEntry::Sum(Box::new(sum)));
+        assert!(mixed.contains(r#""method":"tools/call","outcome":"ok","calls":812"#), "{mixed}");
         assert!(gap.starts_with(r#"{"time":"2"#) && gap.ends_with("\"dropped\":3}\n"), "{gap}");
     }
 }

@@ -20,12 +20,14 @@ pub enum CallEntry {
     Dropped(u64),
 }
 
-/// The successful calls of one client to one tool in one second, beyond those with entries of their
-/// own.
+/// The successful calls of one client in one second, beyond those with entries of their own. They are
+/// of one tool, unless the second has too many tools.
 #[derive(Clone, Debug)]
 pub struct CallSum {
     /// The last of the calls, for what all of them have in common.
     pub last: Arc<CallRecord>,
+    /// All calls are of the tool of the last one. In a second with too many tools, they are not.
+    pub is_of_one_tool: bool,
     /// The number of calls.
     pub n_calls: u64,
     /// The sum of their durations.
@@ -69,18 +71,22 @@ impl SuccessSummary {
             return entries.push(CallEntry::Call(call));
         }
         let mut key = (Arc::clone(&call.caller.name), call.server.clone(), call.item.clone());
-        if self.sums.len() >= defaults::CALL_SUMS_MAX && !self.sums.contains_key(&key) {
+        let is_of_one_tool =
+            self.sums.len() < defaults::CALL_SUMS_MAX || self.sums.contains_key(&key);
+        if !is_of_one_tool {
             // Too many tools for one second: by client only.
             (key.1, key.2) = (None, None);
         }
         let sum = self.sums.entry(key).or_insert_with(|| CallSum {
             last: Arc::clone(&call),
+            is_of_one_tool: true,
             n_calls: 0,
             total: Duration::ZERO,
             longest: Duration::ZERO,
             request_bytes: 0,
             answer_bytes: 0,
         });
+        sum.is_of_one_tool &= is_of_one_tool;
         sum.n_calls += 1;
         sum.total += call.duration;
         sum.longest = sum.longest.max(call.duration);
@@ -149,5 +155,12 @@ mod tests {
         }
         summary.flush(2000, &mut entries);
         assert_eq!(entries.len(), defaults::CALL_SUMS_MAX + 1);
+        let sums: Vec<&CallSum> = entries
+            .iter()
+            .filter_map(|entry| if let CallEntry::Sum(sum) = entry { Some(&**sum) } else { None })
+            .collect();
+        let mixed: Vec<_> = sums.iter().filter(|sum| !sum.is_of_one_tool).collect();
+        assert_eq!((sums.len(), mixed.len()), (defaults::CALL_SUMS_MAX + 1, 1));
+        assert_eq!(mixed[0].n_calls, defaults::CALL_SUMS_MAX as u64);
     }
 }

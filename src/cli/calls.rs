@@ -136,10 +136,12 @@ fn rendered(call: &Value, is_coloured: bool) -> String {
         None => shown,
     };
     let ms = call["durationMs"].as_f64().unwrap_or_default();
+    let is_of_one =
+        call["calls"].is_null() || ["server", "tool"].iter().any(|it| call[it].is_string());
     let mut line = format!(
         "{time} {shown} {:>10} {} for {}",
         format!("{ms:.1} ms"),
-        target(call),
+        if is_of_one { target(call) } else { "several tools".to_owned() },
         client_name(call),
     );
     if let Some(n_calls) = call["calls"].as_u64() {
@@ -186,6 +188,7 @@ mod tests {
                 "cause": "request to server `git` failed: no answer\u{1b}[2J",
             }),
             json!({ "calls": 812, "durationMs": 3000.0 }),
+            json!({ "calls": 9, "method": "tools/call", "server": null, "tool": null }),
             json!({ "dropped": 3 }),
         ]
         .iter()
@@ -197,6 +200,7 @@ mod tests {
         2026-11-26T23:02:16.848Z error         12.3 ms git__log for claude-code 2.1.4: error -32602 of the server
         2026-11-26T23:02:16.848Z error      60000.0 ms git__log for claude-code 2.1.4: request to server `git` failed: no answer\u{1b}[2J (SERVER_TIMEOUT)
         2026-11-26T23:02:16.848Z ok          3000.0 ms git__log for claude-code 2.1.4, 812 calls together
+        2026-11-26T23:02:16.848Z ok            12.3 ms several tools for claude-code 2.1.4, 9 calls together
         2026-11-26T23:02:16.848Z 3 records were dropped
         ");
     }
