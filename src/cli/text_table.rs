@@ -39,7 +39,13 @@ pub(super) struct TextTable {
     has_notes: bool,
     /// No text may be lost on a narrow terminal.
     is_whole: bool,
+    /// Texts are cut on a narrow terminal, so that all numbers are there.
+    keeps_numbers: bool,
 }
+
+/// The width that each text has beside the numbers, in columns. To reach it, headings are shortened,
+/// and then the last text stands below its row.
+const TEXT_WIDTH_MIN: usize = 12;
 
 /// The space between two columns.
 const GAP: &str = "  ";
@@ -116,6 +122,12 @@ impl TextTable {
         Self { rows: vec![heading.collect()], is_headed: true, is_whole: true, ..Self::default() }
     }
 
+    /// Returns a table whose texts are cut on a narrow terminal, so that all numbers are there. Each
+    /// heading has its form for one. There, the last column, which is a text, stands below its row.
+    pub(super) fn of_numbers<'a>(heading: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self { is_whole: false, keeps_numbers: true, ..Self::whole(heading) }
+    }
+
     /// Returns the table with a last column that stands below its row if it does not fit beside it.
     #[must_use]
     pub(super) fn with_notes(self) -> Self {
@@ -134,6 +146,9 @@ impl TextTable {
     /// Returns the lines, within the number of `columns` if that is known. The last column is not
     /// padded.
     pub(super) fn render(&self, columns: Option<usize>, is_coloured: bool) -> String {
+        if let Some(columns) = columns.filter(|_| self.keeps_numbers) {
+            return self.render_beside_numbers(columns, is_coloured);
+        }
         let Some(columns) = columns.filter(|_| self.is_whole) else {
             return lines(&self.rows, columns, is_coloured).concat();
         };
@@ -160,6 +175,20 @@ impl TextTable {
         }
         text
     }
+
+    /// Returns the lines with all numbers. The last texts stand below their rows if they do not fit.
+    fn render_beside_numbers(&self, columns: usize, is_coloured: bool) -> String {
+        let (rows, notes) = beside_numbers(&self.rows, columns);
+        let mut text = String::new();
+        for (index, line) in lines(&rows, Some(columns), is_coloured).iter().enumerate() {
+            text.push_str(line);
+            if let Some(note) = notes.get(index).filter(|_| index > 0) {
+                let shown = cut(&note.text, columns.saturating_sub(GAP.len()));
+                text.push_str(&format!("{GAP}{}\n", note.painted(&shown, is_coloured)));
+            }
+        }
+        text
+    }
 }
 
 fn column_widths(rows: &[Vec<TableCell>]) -> Vec<usize> {
@@ -176,6 +205,50 @@ fn column_widths(rows: &[Vec<TableCell>]) -> Vec<usize> {
 fn total_width(rows: &[Vec<TableCell>]) -> usize {
     let widths: Vec<_> = column_widths(rows).into_iter().filter(|width| *width > 0).collect();
     widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+}
+
+/// Returns the rows with texts that leave room for the numbers in the number of `columns`, and the
+/// last texts, if they stand below their rows.
+fn beside_numbers(
+    rows: &[Vec<TableCell>],
+    columns: usize,
+) -> (Vec<Vec<TableCell>>, Vec<TableCell>) {
+    let (mut rows, mut notes) = (rows.to_vec(), Vec::new());
+    if total_width(&rows) <= columns {
+        return (rows, notes);
+    }
+    let is_number =
+        |index: &usize| rows.iter().any(|row| row.get(*index).is_some_and(|cell| cell.is_number));
+    let mut texts: Vec<usize> =
+        (0..column_widths(&rows).len()).filter(|index| !is_number(index)).collect();
+    let mut left = room_of_texts(&rows, &texts, columns);
+    if left < TEXT_WIDTH_MIN * texts.len() {
+        rows = rows.iter().map(|row| row.iter().map(TableCell::shortened).collect()).collect();
+        left = room_of_texts(&rows, &texts, columns);
+    }
+    if left < TEXT_WIDTH_MIN * texts.len() && texts.len() > 1 {
+        notes = rows.iter_mut().map(|row| row.pop().unwrap_or_default()).collect();
+        texts.pop();
+        left = room_of_texts(&rows, &texts, columns);
+    }
+    let widths = column_widths(&rows);
+    // Each text has the same room, and short ones leave theirs to the others.
+    texts.sort_by_key(|index| widths[*index]);
+    for (n_done, index) in texts.iter().enumerate() {
+        let width = widths[*index].min(left / (texts.len() - n_done)).max(1);
+        left = left.saturating_sub(width);
+        for cell in rows.iter_mut().filter_map(|row| row.get_mut(*index)) {
+            cell.text = cut(&cell.text, width);
+        }
+    }
+    (rows, notes)
+}
+
+/// Returns the width that the numbers and the gaps leave to the columns with the `texts`.
+fn room_of_texts(rows: &[Vec<TableCell>], texts: &[usize], columns: usize) -> usize {
+    let widths = column_widths(rows);
+    let of_texts: usize = texts.iter().map(|index| widths[*index]).sum();
+    columns.saturating_sub(total_width(rows).saturating_sub(of_texts))
 }
 
 /// Returns each row as one line, cut to the number of `columns`.
@@ -250,88 +323,4 @@ fn indented(cell: &TableCell, columns: usize, is_coloured: bool) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table() -> TextTable {
-        let mut table = TextTable::headed(["NAME", "N", "ERROR"]);
-        table.row(["a".into(), TableCell::from("1").number(), "".into()]);
-        let long = "something went wrong".to_owned();
-        table.row([
-            "日本".into(),
-            TableCell::from("1000").number(),
-            TableCell::from(long).colour(CellColour::Red),
-        ]);
-        table
-    }
-
-    #[test]
-    fn table_columns_are_aligned_by_their_displayed_width() {
-        insta::assert_snapshot!(table().render(None, false), @r"
-        NAME     N  ERROR
-        a        1
-        日本  1000  something went wrong
-        ");
-    }
-
-    #[test]
-    fn a_table_line_is_cut_at_the_width_of_the_terminal() {
-        let rendered = table().render(Some(20), true);
-        assert!(rendered.ends_with("\u{1b}[31msomethi…\u{1b}[0m\n"), "{rendered:?}");
-        for columns in 0..30 {
-            for line in table().render(Some(columns), false).lines() {
-                assert!(width(line) <= columns, "{columns}: {line}");
-            }
-        }
-    }
-
-    fn whole() -> TextTable {
-        let headings = [("SERVER", "SERVER"), ("LAST SEEN", "SEEN"), ("LAST ERROR", "ERROR")];
-        let mut table = TextTable::whole(headings).with_notes();
-        let seen = || TableCell::from("12 s ago").short("12 s");
-        table.row(["git".into(), seen(), "".into()]);
-        table.row(["a-long-name".into(), seen(), "its process exited with code 1".into()]);
-        table
-    }
-
-    #[test]
-    fn a_narrower_terminal_gets_shorter_words_and_no_fewer_columns() {
-        let shown = [60, 40, 20, 12].map(|columns| whole().render(Some(columns), false));
-        insta::assert_snapshot!(shown.join("\n"), @r"
-        SERVER       LAST SEEN  LAST ERROR
-        git          12 s ago
-        a-long-name  12 s ago   its process exited with code 1
-
-        SERVER       LAST SEEN
-        git          12 s ago
-        a-long-name  12 s ago
-          its process exited with code 1
-
-        SERVER       SEEN
-        git          12 s
-        a-long-name  12 s
-          its process exited
-          with code 1
-
-        git
-          SEEN 12 s
-        a-long-name
-          SEEN 12 s
-          its
-          process
-          exited
-          with code
-          1
-        ");
-    }
-
-    #[test]
-    fn a_whole_table_loses_no_word_at_any_width() {
-        for columns in 1..70 {
-            let shown = whole().render(Some(columns), false);
-            assert!(shown.lines().all(|line| width(line) <= columns), "{columns}: {shown}");
-            let letters: String = shown.split_whitespace().collect();
-            assert!(letters.contains("itsprocessexitedwithcode1"), "{columns}: {shown}");
-        }
-    }
-}
+mod tests;

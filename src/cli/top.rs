@@ -47,7 +47,7 @@ fn render(top: &Value, size: Option<(usize, usize)>, is_coloured: bool) -> Strin
     let mut text = match running.len() {
         0 => "No call runs.\n".to_owned(),
         _ => {
-            let mut table = TextTable::headed(["RUNNING", "FOR", "CLIENT"]);
+            let mut table = TextTable::of_numbers(["RUNNING", "FOR", "CLIENT"].map(|it| (it, it)));
             for call in running {
                 table.row([
                     target(call).into(),
@@ -62,8 +62,14 @@ fn render(top: &Value, size: Option<(usize, usize)>, is_coloured: bool) -> Strin
     if recent.is_empty() {
         text.push_str("No call ended in the last minute.\n");
     } else {
-        let mut table =
-            TextTable::headed(["LAST MINUTE", "CALLS", "FAILED", "AVERAGE", "LONGEST", "CLIENT"]);
+        let mut table = TextTable::of_numbers([
+            ("LAST MINUTE", "MINUTE"),
+            ("CALLS", "CALLS"),
+            ("FAILED", "FAIL"),
+            ("AVERAGE", "AVG"),
+            ("LONGEST", "MAX"),
+            ("CLIENT", "CLIENT"),
+        ]);
         for totals in recent {
             let failed = TableCell::from(totals["failed"].to_string()).number();
             table.row([
@@ -122,6 +128,40 @@ mod tests {
         No call runs.
 
         No call ended in the last minute.
+        ");
+    }
+
+    #[test]
+    fn a_long_name_of_a_tool_hides_no_number_at_any_width() {
+        let long = "W".repeat(250);
+        let call = |tool: &str, calls: u64| {
+            json!({ "client": "claude-code", "clientVersion": "2.1.4", "server": "git",
+                "tool": tool, "calls": calls, "failed": 3, "averageMs": 3.1, "longestMs": 40.0,
+                "ageMs": 61_000.0 })
+        };
+        let top = json!({
+            "running": [call(&long, 1), call("log", 1)],
+            "lastMinute": [call(&long, 812), call("log", 913)],
+        });
+        for columns in [40, 80, 120] {
+            let shown = render(&top, Some((columns, 24)), false);
+            assert!(shown.lines().all(|line| terminal::width(line) <= columns), "{shown}");
+            for (part, n_times) in
+                [("812", 1), ("913", 1), ("3.1 ms", 2), ("40.0 ms", 2), ("61.0 s", 2), ("  cl", 4)]
+            {
+                assert_eq!(shown.matches(part).count(), n_times, "{part} at {columns}: {shown}");
+            }
+        }
+        insta::assert_snapshot!(render(&top, Some((40, 24)), false), @"
+        RUNNING             FOR  CLIENT
+        git__WWWWWWWWW…  61.0 s  claude-code 2.…
+        git__log         61.0 s  claude-code 2.…
+
+        MINUTE      CALLS  FAIL     AVG      MAX
+        git__WWWW…    812     3  3.1 ms  40.0 ms
+          claude-code 2.1.4
+        git__log      913     3  3.1 ms  40.0 ms
+          claude-code 2.1.4
         ");
     }
 }
