@@ -175,7 +175,15 @@ fn tools_query(query: &str) -> ToolsQuery {
         let member = match &*name {
             "q" => &mut asked.words,
             "server" => &mut asked.server,
-            "tool" => &mut asked.tool,
+            // A link has the exact name.
+            "tool" => {
+                asked.tool = value.into_owned();
+                continue;
+            }
+            "from" => {
+                asked.from = value.trim().parse().unwrap_or_default();
+                continue;
+            }
             _ => continue,
         };
         value.trim().clone_into(member);

@@ -14,7 +14,14 @@ const CALLS_BYTES_MAX: usize = 12_000;
 /// Returns the section: the newest call first.
 pub(super) fn calls(calls: &Value) -> Html {
     let mut html = Html::default();
+    let is_off = calls["enabled"] == false;
     let mut calls = array(&calls["calls"]).to_vec();
+    if is_off {
+        html.markup("<p class=\"cause\">The service observes no calls: <code>telemetry.enabled</code> is false. Set <code>enabled = true</code> under <code>[telemetry]</code> in the configuration, then run <code>metamcp reload</code>.</p>");
+    }
+    if calls.is_empty() && is_off {
+        return html;
+    }
     if calls.is_empty() {
         html.markup("<p>No call has ended yet.</p>");
         return html;

@@ -7,9 +7,10 @@ use super::{
     html::Html,
     table::more,
 };
+use crate::{config::defaults, redact};
 
 /// The share of the tools in the bytes of the page, without the definition.
-const TOOLS_BYTES_MAX: usize = 11_000;
+const TOOLS_BYTES_MAX: usize = 10_000;
 /// The share of the definition.
 const DEFINITION_BYTES_MAX: usize = 7_000;
 
@@ -25,6 +26,8 @@ pub struct ToolsQuery {
     pub server: String,
     /// The tool whose definition is shown: `server/tool`.
     pub tool: String,
+    /// The number of tools before the first one that is shown.
+    pub from: usize,
 }
 
 /// The answer to a [`ToolsQuery`].
@@ -58,30 +61,57 @@ pub(super) fn tools(query: &ToolsQuery, found: &FoundTools) -> Html {
         }
         Some(Ok(tools)) => tools,
     };
-    let is_shown = |tool: &Value| full_name(tool) == query.tool;
-    if !tools.is_empty() {
-        html.markup("<ol class=\"tools\">");
-        let start = html.len();
-        let mut n_shown = 0;
-        for tool in tools {
-            let entry = entry(query, tool);
-            if html.len() + entry.len() > start + TOOLS_BYTES_MAX {
-                break;
-            }
-            html.part(&entry);
-            if let Some(definition) = definition.as_ref().filter(|_| is_shown(tool)) {
-                html.part(definition);
-            }
-            html.markup("</li>");
-            n_shown += 1;
-        }
-        html.markup("</ol>").part(&more(tools.len() - n_shown));
-    }
-    // A definition that no list has, or that did not fit, is still asked for.
-    if let Some(definition) = definition.filter(|_| !tools.iter().any(is_shown)) {
+    let is_in_list = !tools.is_empty() && list(&mut html, query, tools, definition.as_ref());
+    // A definition that the list does not show is still asked for.
+    if let Some(definition) = definition.filter(|_| !is_in_list) {
         html.markup("<h3>").cut(&query.tool, TEXT_BYTES_MAX).markup("</h3>").part(&definition);
     }
     html
+}
+
+/// Adds the tools from `query.from` on, as many as fit, and links to the others. Returns whether the
+/// definition is among them.
+fn list(html: &mut Html, query: &ToolsQuery, tools: &[Value], definition: Option<&Html>) -> bool {
+    let from = if query.from < tools.len() { query.from } else { 0 };
+    html.markup("<ol class=\"tools\" start=\"").number(from + 1).markup("\">");
+    let (mut n_shown, mut n_bytes, mut is_in_list) = (0, 0, false);
+    for tool in &tools[from..] {
+        let entry = entry(query, from, tool);
+        n_bytes += entry.len();
+        // The first always fits: each part of an entry is bounded.
+        if n_bytes > TOOLS_BYTES_MAX && n_shown > 0 {
+            break;
+        }
+        html.part(&entry);
+        if let Some(definition) =
+            definition.filter(|_| !is_in_list && full_name(tool) == query.tool)
+        {
+            html.part(definition);
+            is_in_list = true;
+        }
+        html.markup("</li>");
+        n_shown += 1;
+    }
+    let next = from + n_shown;
+    html.markup("</ol>").part(&more(tools.len() - next));
+    // Long words stand in one link only. A browser also goes back by itself.
+    if from > 0 && query.words.len() <= defaults::PAGE_LINK_WORDS_BYTES_MAX {
+        page_link(html, query, 0, "First tools");
+    }
+    if next < tools.len() {
+        page_link(html, query, next, "Next tools");
+    }
+    is_in_list
+}
+
+/// Adds a link to the tools from the number `from` on.
+fn page_link(html: &mut Html, query: &ToolsQuery, from: usize, title: &'static str) {
+    html.markup("<p><a href=\"/status?");
+    match query.words.is_empty() {
+        true => html.parameter("server", &query.server),
+        false => html.parameter("q", redact::cut(&query.words, defaults::PAGE_WORDS_BYTES_MAX)),
+    };
+    html.markup("&amp;from=").number(from).markup("#h-tools\">").markup(title).markup("</a></p>");
 }
 
 /// Returns the name of a tool by which its definition is asked for.
@@ -89,8 +119,8 @@ fn full_name(tool: &Value) -> String {
     format!("{}/{}", text(tool, "server"), text(tool, "tool"))
 }
 
-/// Returns an item of the list, without its end.
-fn entry(query: &ToolsQuery, tool: &Value) -> Html {
+/// Returns an item of the list that begins at the number `from`, without its end.
+fn entry(query: &ToolsQuery, from: usize, tool: &Value) -> Html {
     let mut html = Html::default();
     html.markup("<li><h3>").text(text(tool, "server")).markup(" / ");
     html.cut(text(tool, "tool"), TEXT_BYTES_MAX).markup("</h3>");
@@ -100,12 +130,24 @@ fn entry(query: &ToolsQuery, tool: &Value) -> Html {
     }
     html.markup("<p>").cut(text(tool, "description"), TEXT_BYTES_MAX).markup("</p>");
     html.part(&explanation(&tool["explanation"]));
-    html.markup("<p><a href=\"/status?");
-    match query.words.is_empty() {
-        true => html.parameter("server", &query.server),
-        false => html.parameter("q", &query.words),
+    let name = full_name(tool);
+    if name.len() > defaults::PAGE_LINK_BYTES_MAX {
+        html.markup("<p>The name is too long for a link. <code>metamcp tools ");
+        html.text(text(tool, "server")).markup(" --json --schema</code> has the definition.</p>");
+        return html;
+    }
+    html.markup("<p><a href=\"/status?").parameter("tool", &name);
+    // Long words would fill the page: without them, the link shows the definition alone.
+    match (query.words.as_str(), query.server.as_str()) {
+        ("", server) => html.markup("&amp;").parameter("server", server),
+        (words, _) if words.len() <= defaults::PAGE_LINK_WORDS_BYTES_MAX => {
+            html.markup("&amp;").parameter("q", words)
+        }
+        _ => &mut html,
     };
-    html.markup("&amp;").parameter("tool", &full_name(tool));
+    if from > 0 {
+        html.markup("&amp;from=").number(from);
+    }
     html.markup("#h-tools\">Definition<span class=\"hidden\"> of ");
     html.cut(text(tool, "tool"), TEXT_BYTES_MAX).markup("</span></a></p>");
     html

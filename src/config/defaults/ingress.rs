@@ -165,5 +165,16 @@ pub const PAGE_CALLS: usize = 30;
 /// The number of tools that a search of the page shows.
 pub const PAGE_TOOLS: usize = 10;
 
+/// The longest name of a tool with its server's that a link of the page has, in bytes. A byte is up to
+/// three in an address. MCP advises 128 characters for a tool.
+pub const PAGE_LINK_BYTES_MAX: usize = 640;
+
+/// The longest words of a search that the link of each found tool repeats, in bytes.
+pub const PAGE_LINK_WORDS_BYTES_MAX: usize = 120;
+
+/// The longest words of a search that the link to the next tools repeats, in bytes: those of 500
+/// characters, which the form takes.
+pub const PAGE_WORDS_BYTES_MAX: usize = 1500;
+
 /// The longest header of a trace that is passed on, in bytes. Source: W3C, "Baggage", limits.
 pub const TRACE_HEADER_BYTES_MAX: usize = 8192;

@@ -71,7 +71,86 @@ fn found(text: &str, n_tools: usize) -> FoundTools {
 }
 
 fn query(text: &str) -> ToolsQuery {
-    ToolsQuery { words: text.to_owned(), server: text.to_owned(), tool: format!("git/{text}") }
+    ToolsQuery {
+        words: text.to_owned(),
+        server: text.to_owned(),
+        tool: format!("git/{text}"),
+        from: 0,
+    }
+}
+
+/// Returns the tools of a server with these names.
+fn tools_named(names: impl IntoIterator<Item = String>) -> FoundTools {
+    let tool = |name| json!({ "server": "git", "tool": name, "description": "d".repeat(300) });
+    let tools = names.into_iter().map(tool).collect();
+    FoundTools { tools: Some(Ok(tools)), definition: None }
+}
+
+/// Returns the tools with a link to their definition, over all pages that the links reach.
+fn reached(mut query: ToolsQuery, found: &FoundTools) -> Vec<String> {
+    let mut reached = Vec::new();
+    loop {
+        let html = page(&data("a", 1), &query, found).into_string();
+        assert!(html.len() <= 100_000, "{}", html.len());
+        let links = html.split("href=\"/status?tool=git%2F").skip(1);
+        reached.extend(links.map(|link| link.split(['&', '#']).next().unwrap().to_owned()));
+        let Some((before, _)) = html.split_once("\">Next tools</a>") else { return reached };
+        let from = before.rsplit("from=").next().and_then(|it| it.split('#').next()).unwrap();
+        let from = from.parse().unwrap();
+        assert!(from > query.from, "{from}");
+        query.from = from;
+    }
+}
+
+#[test]
+fn links_without_scripts_reach_each_tool_of_a_server() {
+    let names: Vec<String> = (0..60).map(|number| format!("tool_{number}")).collect();
+    let server = ToolsQuery { server: "git".to_owned(), ..ToolsQuery::default() };
+    assert_eq!(reached(server.clone(), &tools_named(names.clone())), names);
+
+    // A link keeps the page, and its definition is in the list.
+    let query = ToolsQuery { tool: "git/tool_50".to_owned(), from: 40, ..server };
+    let definition = Some(Ok(json!({ "a": 1 })));
+    let found = FoundTools { definition, ..tools_named(names) };
+    let html = page(&data("a", 1), &query, &found).into_string();
+    assert!(html.contains("tool=git%2Ftool_50&amp;server=git&amp;from=40#h-tools"), "{html}");
+    assert!(html.contains("<ol class=\"tools\" start=\"41\">") && html.contains("First tools"));
+    assert_eq!((html.matches("<pre").count(), html.matches("git / tool_50").count()), (1, 1));
+}
+
+#[test]
+fn a_tool_with_a_very_long_name_hides_no_other() {
+    let server = ToolsQuery { server: "git".to_owned(), ..ToolsQuery::default() };
+    for length in [500, 1000, 100_000] {
+        let long = "W".repeat(length);
+        let found = tools_named(["first".to_owned(), long.clone(), "last".to_owned()]);
+        let html = page(&data("a", 1), &server, &found).into_string();
+        assert!(html.contains("git / first") && html.contains("git / last"), "{length}");
+        let reached = reached(server.clone(), &found);
+        assert_eq!(reached.contains(&long), length == 500);
+        assert_eq!(html.contains("too long for a link"), length > 500);
+    }
+}
+
+#[test]
+fn a_long_query_hides_no_tool_that_it_finds() {
+    let names: Vec<String> = (0..5).map(|number| format!("tool_{number}")).collect();
+    for words in ["搜".repeat(490), "a few words".to_owned()] {
+        let query = ToolsQuery { words, ..ToolsQuery::default() };
+        let html = page(&data("a", 1), &query, &tools_named(names.clone())).into_string();
+        assert_eq!(html.matches(">Definition<").count(), 5, "{html}");
+        assert!(!html.contains("Next tools"));
+    }
+}
+
+#[test]
+fn a_service_without_telemetry_names_the_key_that_turns_records_on() {
+    let mut data = data("a", 0);
+    let off = "<code>telemetry.enabled</code> is false";
+    let render = |data: &PageData| section(Section::Calls, data).into_string();
+    assert!(render(&data).contains("No call has ended yet") && !render(&data).contains(off));
+    data.calls["enabled"] = json!(false);
+    assert!(render(&data).contains(off) && !render(&data).contains("No call has ended yet"));
 }
 
 /// Returns the tags of a page, each as its parts outside of attribute values.
@@ -134,6 +213,9 @@ fn the_page_is_small_however_much_it_shows_and_loads_nothing_from_outside() {
         assert!(html.len() <= 100_000, "{}", html.len());
         assert!(html.as_str().matches(" more</p>").count() >= 5);
         assert!(!html.as_str().contains("http:") && !html.as_str().contains("https:"));
+        let later = ToolsQuery { from: 3, ..query(text) };
+        let html = page(&data(text, n_servers), &later, &found(text, n_servers));
+        assert!(html.len() <= 100_000, "{}", html.len());
     }
 }
 
