@@ -212,13 +212,18 @@ impl ConfigProblem {
         let is_secret = has_login || line_text.contains('?') || line_text.contains("-----BEGIN");
         // The line shows no more than the message.
         let is_secret = is_secret || message.contains("***");
-        let is_secret = is_secret || holds_values(text, line_start, line_text);
+        let section = section_before(before_line);
+        let is_secret = is_secret || holds_values(section, line_text);
         if is_secret {
             message = masked_message(&message);
         }
         let is_syntax = self.hidden == HiddenPart::FromMistake;
         // Where quotes of a long string are missing, its lines look like keys.
+        let is_hidden = is_syntax || is_secret;
         if is_in_long_string(before_line) || is_syntax && has_long_string(before_line) {
+            shown = masked_words(&shown);
+        } else if is_hidden && is_open(section) {
+            // In a list that began on an earlier line, nothing is a key.
             shown = masked_words(&shown);
         } else if is_syntax {
             shown = masked_line(&shown, start - line_start);
@@ -237,8 +242,9 @@ impl ConfigProblem {
     }
 }
 
-/// Returns whether a line belongs to `env`, `headers` or arguments of a server, or to a key or token.
-fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
+/// Returns whether a line of `section` belongs to `env`, `headers` or arguments of a server, or to a
+/// key or token.
+fn holds_values(section: &str, line: &str) -> bool {
     let is_values = |word: &str| {
         SECRET_TABLES.contains(&word)
             || matches!(
@@ -249,16 +255,16 @@ fn holds_values(text: &str, line_start: usize, line: &str) -> bool {
     let has_values = |text: &str| {
         text.split(|found: char| !found.is_ascii_alphanumeric() && found != '_').any(is_values)
     };
-    if has_values(line) {
-        return true;
-    }
     // In a table of its own, or in a value that began on an earlier line.
-    let before = &text[..line_start];
+    let is_own_table = || has_values(section.lines().next().unwrap_or_default());
+    has_values(line) || is_own_table() || has_values(section) && is_open(section)
+}
+
+/// Returns the last table of some TOML, from its header on.
+fn section_before(before: &str) -> &str {
     let mut line_starts = before.rmatch_indices('\n').map(|(at, _)| at + 1).chain([0]);
     let is_header = |at: &usize| before[*at..].trim_start_matches([' ', '\t']).starts_with('[');
-    let section = &before[line_starts.find(is_header).unwrap_or_default()..];
-    let is_own_table = has_values(section.lines().next().unwrap_or_default());
-    is_own_table || has_values(section) && is_open(section)
+    &before[line_starts.find(is_header).unwrap_or_default()..]
 }
 
 /// Returns whether a bracket is open at the end of some TOML. Brackets in strings count too.

@@ -13,6 +13,8 @@ pub(super) fn masked_line(line: &str, mistake: usize) -> String {
     }
     let (mut masked, mut at) = (String::with_capacity(line.len()), 0);
     let mut is_key_next = true;
+    // Inside these brackets, a comma precedes a value or a key.
+    let mut open = Vec::new();
     while let Some(first) = line[at..].chars().next() {
         if at >= mistake {
             masked.push_str(&masked_words(&line[at..]));
@@ -29,8 +31,14 @@ pub(super) fn masked_line(line: &str, mistake: usize) -> String {
             _ if ["true", "false"].contains(&token) => masked.push_str(token),
             _ => masked.push_str(&masked_words(token)),
         }
+        match first {
+            '[' | '{' => open.push(first),
+            ']' | '}' => drop(open.pop()),
+            _ => {}
+        }
         if !first.is_whitespace() {
-            is_key_next = matches!(first, '{' | ',') || token.ends_with('.');
+            let is_in_table = open.last() == Some(&'{');
+            is_key_next = matches!(first, '{' | ',') && is_in_table || token.ends_with('.');
         }
         at = end;
     }
@@ -102,7 +110,8 @@ fn is_key(token: &str, after: &str) -> bool {
     after.starts_with('.')
         || token.ends_with('.')
         || after.strip_prefix('=').is_some_and(|value| {
-            !value.starts_with('=') && !value.trim_start().starts_with([',', ']', '}'])
+            let value = value.trim_start();
+            !value.is_empty() && !value.starts_with(['=', ',', ']', '}'])
         })
 }
 
@@ -128,6 +137,9 @@ mod tests {
             ("[servers.git", 12, "[servers.git"),
             ("[\"s3cret.x\"]", 99, "[\"********\"]"),
             ("a = \"s3cret", 4, "a = \"******"),
+            ("args = [\"-t\", \"s3cret\"=", 99, "args = [\"**\", \"******\"="),
+            ("args = [\"-t\", \"s3cret\"=x", 99, "args = [\"**\", \"******\"=*"),
+            ("\"s3cret\"=", 99, "\"******\"="),
         ] {
             assert_eq!(masked_line(line, mistake), expected);
         }
