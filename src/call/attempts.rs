@@ -37,7 +37,6 @@ use crate::{
         SessionOwner, SideMessage,
     },
     era::{self, ClientEra},
-    error_report::chain,
     pool::{GatePass, ServerSlot},
     protocol::{Era, Message, jsonrpc::MessagePart, payloads::method},
 };
@@ -353,7 +352,7 @@ impl Attempts {
             self.stage = AttemptStage::Over;
             return Err(error);
         };
-        let reason = chain(&error);
+        let reason = error.to_record().cause;
         let server = self.slot.name();
         tracing::info!(mcp_server = %server, reason, "request sent to server `{server}` again: {reason}");
         self.stage = stage;

@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod client_error;
+mod recorded_failure;
 
 /// The reason why a request got no answer from a server.
 #[derive(Debug, thiserror::Error)]

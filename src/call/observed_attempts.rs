@@ -9,7 +9,6 @@ use super::CallError;
 use crate::{
     call_record::{ObservedCall, PeerProtocol},
     connection::Connection,
-    error_report::chain,
     pool::ServerSlot,
     protocol::Message,
     telemetry::trace_context::TRACEPARENT,
@@ -91,6 +90,6 @@ fn end(call: Option<ObservedCall>, outcome: Result<&Message, &CallError>) {
     let Some(mut call) = call else { return };
     match outcome {
         Ok(answer) => call.answered(answer),
-        Err(error) => call.failed(error.code(), error.fault(), &chain(error)),
+        Err(error) => call.failed(error.to_record()),
     }
 }

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{CallOutcome, CallRecord, CallRecorder, CallSpans, CallTexts, PeerProtocol};
+use super::{
+    CallOutcome, CallRecord, CallRecorder, CallSpans, CallTexts, PeerProtocol, RecordedFailure,
+};
 use crate::{
-    config::{RecordedText, defaults},
-    fault_class::Fault,
-    protocol::{Message, jsonrpc::MessagePart, payloads::method},
-    redact,
-    server_name::ServerName,
+    config::RecordedText, protocol::Message, server_name::ServerName,
     telemetry::trace_context::TraceParent,
 };
 
@@ -22,25 +20,15 @@ pub struct ObservedCall {
     started: Instant,
     /// The time of the last request to the server.
     sent: Option<Instant>,
-    /// The URI of the resource, which may hold a secret and which errors quote.
-    uri: Option<Box<str>>,
     /// The record, until the call has ended.
     record: Option<Arc<CallRecord>>,
 }
 
 impl ObservedCall {
-    pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord, request: &Message) -> Self {
-        let is_read = record.method == method::RESOURCES_READ;
-        let uri = is_read.then(|| request.string(MessagePart::Uri)).flatten();
+    pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord) -> Self {
         let started = Instant::now();
         recorder.running().begin(&record, started);
-        Self {
-            recorder,
-            started,
-            sent: None,
-            uri: uri.filter(|uri| !uri.is_empty()).map(Into::into),
-            record: Some(Arc::new(record)),
-        }
+        Self { recorder, started, sent: None, record: Some(Arc::new(record)) }
     }
 
     /// Returns the number of the call.
@@ -115,13 +103,8 @@ impl ObservedCall {
     }
 
     /// Ends the call with an error of metamcp.
-    pub fn failed(&mut self, code: &'static str, fault: Fault, cause: &str) {
-        let cause = match &self.uri {
-            Some(uri) => &*cause.replace(&**uri, "[uri]"),
-            None => cause,
-        };
-        let cause = redact::sanitize(redact::cut(cause, defaults::CALL_RECORD_CAUSE_BYTES_MAX));
-        self.end(CallOutcome::Failed { code, fault, cause: cause.into() }, 0);
+    pub fn failed(&mut self, failure: RecordedFailure) {
+        self.end(failure.into(), 0);
     }
 
     /// Ends the observation without a record.

@@ -106,7 +106,7 @@ impl CallRecorder {
             server_protocol: PeerProtocol::default(),
         };
         record.name_item(request);
-        Some(ObservedCall::new(Arc::clone(self), record, request))
+        Some(ObservedCall::new(Arc::clone(self), record))
     }
 
     /// Returns the records of the last calls.

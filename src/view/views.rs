@@ -20,7 +20,6 @@ use crate::{
     config::{Config, RootView, defaults},
     connection::ForwardedHeaders,
     era::{self, client_subscription::SubscriptionFilter},
-    error_report::chain,
     forward::{Forwarder, RequestOutcome, is_shared},
     meta::MetaView,
     protocol::{
@@ -220,7 +219,7 @@ impl Views {
             }
             Err(error) => {
                 if let Some(mut call) = call {
-                    call.failed(error.code(), error.fault(), &chain(&error));
+                    call.failed(error.to_record());
                 }
                 let error = error.to_rpc().for_era(session.era());
                 RequestOutcome::Answer(error.render(request.part(MessagePart::Id)))

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     harness::{
         DEADLINE,
+        client::Client,
         daemon::{self, Daemon},
         fake::Fakes,
         scripted_upstream::ScriptedUpstream,
@@ -20,9 +21,33 @@ use crate::{
 /// The secret in each place, each of which begins with this.
 const CANARY: &str = "canary-";
 
+/// Starts an upstream that repeats the arguments of calls in answers that are not MCP.
+fn echoing() -> ScriptedUpstream {
+    ScriptedUpstream::start(|request, response| {
+        let params = &request.message["params"];
+        let status = match params["name"].as_str() {
+            _ if request.method() != "tools/call" => return false,
+            Some("fail") => 500,
+            Some("busy") => 429,
+            _ => 200,
+        };
+        response.page(status, "application/json", &params["arguments"].to_string());
+        true
+    })
+}
+
+/// Reads resources whose URIs have secrets, also one that is cut in the answer.
+async fn read_resources(client: &Client) {
+    let long = format!("nos:///canary-in-a-uri-{}", "A".repeat(5000));
+    for uri in ["file:///notes?token=canary-in-a-uri", &long] {
+        client.request(json!(1), "resources/read", json!({ "uri": uri })).await;
+    }
+}
+
 #[tokio::test]
 async fn secrets_in_calls_appear_in_no_record_metric_span_and_page() {
     let fakes = Fakes::new();
+    let echoing = echoing();
     let collector = ScriptedUpstream::start(|_, response| {
         response.json("{}");
         true
@@ -32,9 +57,10 @@ async fn secrets_in_calls_appear_in_no_record_metric_span_and_page() {
     fs::write(credentials.path().join("key"), "canary-of-a-credential\n").expect("written");
     let config = format!(
         "[listen]\ntoken = \"credential:token\"\n[telemetry]\notlp = {:?}\n{}env = {{ KEY = \"credential:key\" }}\n\
-         [servers.leaky]\ncommand = \"sh\"\nargs = [\"-c\", \"echo no access with $KEY >&2; exit 1\"]\nenv = {{ KEY = \"credential:key\" }}\n",
+         [servers.leaky]\ncommand = \"sh\"\nargs = [\"-c\", \"echo no access with $KEY >&2; exit 1\"]\nenv = {{ KEY = \"credential:key\" }}\n{}",
         collector.url,
         fakes.server("fake", &[]),
+        echoing.server(""),
     );
     let mut daemon = Daemon::with(config).env("CREDENTIALS_DIRECTORY", credentials.path()).ready();
     let anybody = daemon.client("/").header("authorization", "Bearer canary-of-the-listener");
@@ -46,10 +72,13 @@ async fn secrets_in_calls_appear_in_no_record_metric_span_and_page() {
     client.tool("fake__stderr", json!({ "lines": 1, "text": "a line" })).await;
     client.tool("leaky__any", json!({ "value": "canary-in-arguments" })).await;
     client.tool("nobody__any", json!({ "value": "canary-in-arguments" })).await;
-    let uri = "file:///notes?token=canary-in-a-uri";
+    for tool in ["up__fail", "up__busy", "up__odd"] {
+        let answer = client.tool(tool, json!({ "value": "canary-in-arguments" })).await;
+        assert!(answer.body.contains(CANARY), "{}", answer.body);
+    }
     for path in ["/", "/servers/fake"] {
         let reader = client.at(path);
-        reader.request(json!(1), "resources/read", json!({ "uri": uri })).await;
+        read_resources(&reader).await;
         let params = json!({ "name": "any", "arguments": { "text": "canary-in-a-prompt" } });
         reader.request(json!(1), "prompts/get", params).await;
     }
