@@ -160,11 +160,17 @@ impl Exchange {
     /// [`CallError`] if no answer will come. Nothing follows it.
     pub async fn next(&mut self) -> Result<CallEvent, CallError> {
         let event = self.advance().await;
-        match &event {
-            Ok(CallEvent::Answer(answer)) => self.attempts.observed.chain_ended(Ok(answer)),
-            Ok(_) => {}
-            Err(error) => self.attempts.observed.chain_ended(Err(error)),
-        }
+        let outcome = match &event {
+            Ok(CallEvent::Answer(answer)) => Ok(answer),
+            Ok(_) => return event,
+            Err(error) => Err(error),
+        };
+        let Attempts { observed, adapter, request, .. } = &mut self.attempts;
+        observed.ended(outcome, |error| {
+            // metamcp itself gets no bytes.
+            let Some(era) = adapter.client.era() else { return 0 };
+            error.to_rpc().for_era(era).render(request.part(MessagePart::Id)).len()
+        });
         event
     }
 

@@ -75,21 +75,28 @@ impl ObservedAttempts {
         }))
     }
 
-    /// Records the outcome of the request.
+    /// Records the outcome of the request. A client's own call ends with the answer of its failure.
     pub(super) fn request_ended(&mut self, outcome: Result<&Message, &CallError>) {
-        end(self.request.take(), outcome);
+        let Some(call) = &mut self.request else { return };
+        match (outcome, &self.chain) {
+            (Ok(answer), _) => call.answered(answer),
+            (Err(error), Some(_)) => call.failed(error.to_record(), 0),
+            (Err(error), None) => return call.fails(error.to_record()),
+        }
+        self.request = None;
     }
 
-    /// Records the outcome for the client.
-    pub(super) fn chain_ended(&mut self, outcome: Result<&Message, &CallError>) {
-        end(self.chain.take(), outcome);
-    }
-}
-
-fn end(call: Option<ObservedCall>, outcome: Result<&Message, &CallError>) {
-    let Some(mut call) = call else { return };
-    match outcome {
-        Ok(answer) => call.answered(answer),
-        Err(error) => call.failed(error.to_record()),
+    /// Records the outcome for the client, which gets an error in `error_bytes`.
+    pub(super) fn ended(
+        &mut self,
+        outcome: Result<&Message, &CallError>,
+        error_bytes: impl FnOnce(&CallError) -> usize,
+    ) {
+        let request = self.request.take();
+        let Some(mut call) = self.chain.take().or(request) else { return };
+        match outcome {
+            Ok(answer) => call.answered(answer),
+            Err(error) => call.failed(error.to_record(), error_bytes(error)),
+        }
     }
 }

@@ -9,7 +9,10 @@ use super::{
     CallOutcome, CallRecord, CallRecorder, CallSpans, CallTexts, PeerProtocol, RecordedFailure,
 };
 use crate::{
-    config::RecordedText, protocol::Message, server_name::ServerName,
+    config::{RecordedText, defaults},
+    protocol::Message,
+    redact,
+    server_name::ServerName,
     telemetry::trace_context::TraceParent,
 };
 
@@ -20,6 +23,8 @@ pub struct ObservedCall {
     started: Instant,
     /// The time of the last request to the server.
     sent: Option<Instant>,
+    /// The failure of the request, while metamcp makes the answer of it.
+    failure: Option<RecordedFailure>,
     /// The record, until the call has ended.
     record: Option<Arc<CallRecord>>,
 }
@@ -28,7 +33,7 @@ impl ObservedCall {
     pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord) -> Self {
         let started = Instant::now();
         recorder.running().begin(&record, started);
-        Self { recorder, started, sent: None, record: Some(Arc::new(record)) }
+        Self { recorder, started, sent: None, failure: None, record: Some(Arc::new(record)) }
     }
 
     /// Returns the number of the call.
@@ -52,10 +57,11 @@ impl ObservedCall {
         Arc::get_mut(self.record.as_mut()?)
     }
 
-    /// Records the name of the tool, in place of the one in the request.
-    pub fn names(&mut self, tool: &str) {
+    /// Records the name of the tool, in place of the one in the request, and its server.
+    pub fn names(&mut self, server: Option<&ServerName>, tool: &str) {
         if let Some(record) = self.record_mut() {
-            record.item = Some(tool.into());
+            record.server = server.cloned();
+            record.item = Some(redact::cut(tool, defaults::CALL_RECORD_ITEM_BYTES_MAX).into());
         }
     }
 
@@ -86,8 +92,12 @@ impl ObservedCall {
         Some(self.record.as_ref()?.spans?.to_server())
     }
 
-    /// Ends the call with an answer of the server, or of metamcp in its place.
+    /// Ends the call with an answer of the server, or of metamcp in its place. If the request has
+    /// failed, the answer tells that.
     pub fn answered(&mut self, answer: &Message) {
+        if let Some(failure) = self.failure.take() {
+            return self.end(failure.into(), answer.bytes().len());
+        }
         if let Some(texts) = self.record_mut().and_then(|record| record.texts.as_mut()) {
             texts.add_answer(answer);
         }
@@ -102,9 +112,14 @@ impl ObservedCall {
         }
     }
 
-    /// Ends the call with an error of metamcp.
-    pub fn failed(&mut self, failure: RecordedFailure) {
-        self.end(failure.into(), 0);
+    /// Records that the request has failed. The call ends with its answer.
+    pub fn fails(&mut self, failure: RecordedFailure) {
+        self.failure = Some(failure);
+    }
+
+    /// Ends the call with an error of metamcp, in an answer of `answer_bytes`.
+    pub fn failed(&mut self, failure: RecordedFailure, answer_bytes: usize) {
+        self.end(failure.into(), answer_bytes);
     }
 
     /// Ends the observation without a record.
@@ -130,6 +145,7 @@ impl ObservedCall {
 
 impl Drop for ObservedCall {
     fn drop(&mut self) {
-        self.end(CallOutcome::Cancelled, 0);
+        let outcome = self.failure.take().map_or(CallOutcome::Cancelled, Into::into);
+        self.end(outcome, 0);
     }
 }

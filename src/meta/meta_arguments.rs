@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     config::defaults,
+    protocol::ObjectMembers,
     tool::{RequestedTool, error::BACKEND_KIND},
 };
 
@@ -119,6 +120,23 @@ impl MetaArguments {
                 includes: ChainIncludes::read(&fields)?,
             },
         })
+    }
+
+    /// Returns the tool that `tool` is to call by `text`, the JSON text of `params.arguments`, even if
+    /// other arguments are invalid.
+    pub fn named_tool(tool: MetaTool, text: Option<&str>) -> Option<RequestedTool> {
+        let text = unwrapped(text?);
+        let members = ObjectMembers::read(&text)?;
+        match tool {
+            MetaTool::Call => {
+                let (server, tool) = (members.string("server"), members.string("tool")?);
+                Some(RequestedTool { server, tool })
+            }
+            MetaTool::RunTool => {
+                Some(RequestedTool { server: None, tool: members.string("tool_id")? })
+            }
+            _ => None,
+        }
     }
 }
 

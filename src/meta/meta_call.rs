@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::{
     arguments::ArgumentError, cursor::CursorError, kept_results::KeptResults, reply::MetaReply,
 };
 use crate::{
+    call_record::RecordedFailure,
     connection::{ConnectionLimits, ForwardedHeaders},
-    forward::{Forwarder, RequestOutcome},
+    fault_class::Fault,
+    forward::Forwarder,
     protocol::{Message, RpcError, jsonrpc::MessagePart},
     provision::Provisioner,
     script::{SandboxLauncher, ScriptServices},
@@ -90,18 +94,29 @@ pub(super) fn inner_request(request: &Message) -> Message {
 /// The reason why a meta-tool rejects a call.
 #[derive(Debug)]
 pub(super) enum MetaRefusal {
-    /// The call is invalid: a fault of the client.
-    Protocol(Box<RpcError>),
+    /// The call is invalid: a fault of the client. The text is the cause for records.
+    Protocol(Box<RpcError>, String),
     /// An error for the model, which can correct the call.
     Tool(Box<ErrorObject>),
 }
 
 impl MetaRefusal {
     /// Returns the answer to the call.
-    pub(super) fn answer(self, reply: &MetaReply) -> RequestOutcome {
+    pub(super) fn answer(self, reply: &MetaReply) -> Bytes {
         match self {
-            Self::Protocol(error) => reply.refused(*error),
+            Self::Protocol(error, _) => reply.refused(*error),
             Self::Tool(error) => reply.failed(*error),
+        }
+    }
+
+    /// Returns the failure as the record of the call tells it.
+    pub(super) fn to_record(&self) -> RecordedFailure {
+        match self {
+            Self::Protocol(error, cause) => {
+                let (fault, cause) = (Fault::Cancelled, cause.clone());
+                RecordedFailure { code: error.name, fault, cause }
+            }
+            Self::Tool(error) => error.to_record(),
         }
     }
 }
@@ -120,12 +135,15 @@ impl From<Box<ErrorObject>> for MetaRefusal {
 
 impl From<ArgumentError> for MetaRefusal {
     fn from(error: ArgumentError) -> Self {
-        Self::Protocol(Box::new(error.to_rpc()))
+        Self::Protocol(Box::new(error.to_rpc()), error.recorded_cause())
     }
 }
 
 impl From<CursorError> for MetaRefusal {
     fn from(error: CursorError) -> Self {
-        Self::Protocol(Box::new(error.to_rpc()))
+        let error = error.to_rpc();
+        // It has no text of the client.
+        let cause = error.message.clone();
+        Self::Protocol(Box::new(error), cause)
     }
 }

@@ -15,13 +15,16 @@ use super::{
     meta_arguments::MetaArguments,
     meta_call::{MetaCall, MetaRefusal, MetaServices},
     provision,
+    refused_call::{MetaFailure, NamedTool, RefusedCall},
     reply::MetaReply,
 };
 use crate::{
     call::CallError,
+    call_record::RecordedFailure,
     config::{ToolSet, defaults},
     connection::ForwardedHeaders,
     era,
+    fault_class::Fault,
     forward::{Forwarder, RequestOutcome, discovery_result, initialize_result, missing, quoted},
     protocol::{
         Message, RpcError,
@@ -75,14 +78,14 @@ impl MetaView {
     ///
     /// # Errors
     ///
-    /// [`CallError`] if the view has no such method, or a parameter is missing.
+    /// [`MetaFailure`] if the view has no such method, or a meta-tool refuses the call.
     pub async fn handle(
         &self,
         session: &Arc<Session>,
         request: &Message,
         forwarded: Option<&Arc<ForwardedHeaders>>,
         number: Option<u64>,
-    ) -> Result<RequestOutcome, CallError> {
+    ) -> Result<RequestOutcome, MetaFailure> {
         match request.method().unwrap_or_default() {
             method::INITIALIZE => {
                 let instructions = self.instructions();
@@ -90,12 +93,12 @@ impl MetaView {
                 let result = initialize_result(session, request, capabilities, &instructions);
                 Ok(RequestOutcome::answer(request, &result))
             }
-            method::TOOLS_LIST => self.list(session, request),
+            method::TOOLS_LIST => Ok(self.list(session, request)?),
             method::TOOLS_CALL => self.call(session, request, forwarded, number).await,
-            other => Err(CallError::UnknownMethod {
+            other => Err(MetaFailure::Error(CallError::UnknownMethod {
                 method: quoted(other),
                 hint: "This path serves only tools: use `/direct` or `/servers/NAME` for the rest.",
-            }),
+            })),
         }
     }
 
@@ -160,12 +163,19 @@ impl MetaView {
         request: &Message,
         forwarded: Option<&Arc<ForwardedHeaders>>,
         number: Option<u64>,
-    ) -> Result<RequestOutcome, CallError> {
+    ) -> Result<RequestOutcome, MetaFailure> {
         let name = request.string(MessagePart::Name).ok_or_else(|| missing(request, "name"))?;
         let Some(tool) = MetaTool::named(&name, &self.services.forwarder.peek_config().tools.sets)
         else {
             let error = self.no_meta_tool(&name).for_era(session.era());
-            return Ok(RequestOutcome::Answer(error.render(request.part(MessagePart::Id))));
+            let cause = "there is no such tool at this path".to_owned();
+            let failure = RecordedFailure { code: error.name, fault: Fault::Cancelled, cause };
+            let answer = error.render(request.part(MessagePart::Id));
+            return Err(MetaFailure::Refused(Box::new(RefusedCall {
+                answer,
+                failure,
+                tool: None,
+            })));
         };
         let reply = MetaReply::new(request, session, tool);
         let services = &self.services;
@@ -176,7 +186,15 @@ impl MetaView {
             Ok(arguments) => Box::pin(run(call, arguments)).await,
             Err(error) => Err(MetaRefusal::from(error)),
         };
-        Ok(outcome.unwrap_or_else(|refusal| refusal.answer(&reply)))
+        outcome.map_err(|refusal| {
+            let named = MetaArguments::named_tool(tool, arguments.as_deref());
+            let slot = |name: &str| services.forwarder.pool().slot(name);
+            let declared = |name: &str| slot(name).map(|slot| slot.name().clone());
+            let tool = named.map(|named| NamedTool::of(&named, declared));
+            let failure = refusal.to_record();
+            let answer = refusal.answer(&reply);
+            MetaFailure::Refused(Box::new(RefusedCall { answer, failure, tool }))
+        })
     }
 
     /// Returns the error for an unknown meta-tool, with advice for calling a server's tool.

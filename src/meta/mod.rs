@@ -29,6 +29,7 @@ mod meta_view;
 pub mod preview;
 pub mod progress;
 mod provision;
+mod refused_call;
 mod reply;
 pub mod result_cache;
 pub mod result_document;
@@ -48,6 +49,7 @@ pub use meta_view::MetaView;
 pub use preview::ResultPreview;
 pub use progress::{ProgressReport, ToolProgress};
 pub use provision::ProvisionArguments;
+pub use refused_call::{MetaFailure, NamedTool, RefusedCall};
 pub use result_cache::ResultCache;
 pub use result_document::ResultDocument;
 

@@ -38,13 +38,13 @@ impl MetaReply {
     }
 
     /// Returns the answer with an error for the model.
-    pub(super) fn failed(&self, error: ErrorObject) -> RequestOutcome {
-        self.result(&error.during(self.tool.name()).to_result())
+    pub(super) fn failed(&self, error: ErrorObject) -> Bytes {
+        self.render(&error.during(self.tool.name()).to_result())
     }
 
     /// Returns the answer to an invalid call.
-    pub(super) fn refused(&self, error: RpcError) -> RequestOutcome {
-        RequestOutcome::Answer(error.for_era(self.era).render(Some(&self.id)))
+    pub(super) fn refused(&self, error: RpcError) -> Bytes {
+        error.for_era(self.era).render(Some(&self.id))
     }
 
     /// Returns the answer with the result of a tool, JSON text.

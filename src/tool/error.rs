@@ -5,6 +5,7 @@
 //! rest.
 
 mod failed_call;
+mod recorded_failure;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use super::{
     tool_result::text_block,
 };
 use crate::{
+    call_record::RecordedFailure,
     compute_pool::ComputeError,
     config::defaults,
     protocol::{
@@ -125,6 +127,9 @@ pub struct ErrorObject {
     /// The protocol error that it was made from.
     #[serde(skip)]
     cause: Option<Box<RpcError>>,
+    /// The failure in the record of the call, if it is that of a request to a server.
+    #[serde(skip)]
+    record: Option<Box<RecordedFailure>>,
 }
 
 impl ErrorObject {
@@ -149,6 +154,7 @@ impl ErrorObject {
             failure,
             remedy: redact::sanitize(remedy).into_owned(),
             cause: None,
+            record: None,
         }
     }
 

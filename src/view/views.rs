@@ -21,7 +21,7 @@ use crate::{
     connection::ForwardedHeaders,
     era::{self, client_subscription::SubscriptionFilter},
     forward::{Forwarder, RequestOutcome, is_shared},
-    meta::MetaView,
+    meta::{MetaFailure, MetaView, NamedTool, RefusedCall},
     protocol::{
         Message, jsonrpc::MessagePart, parameter_headers::HeaderParameter, payloads::method,
     },
@@ -217,13 +217,7 @@ impl Views {
                 }
                 RequestOutcome::Script(script)
             }
-            Err(error) => {
-                if let Some(mut call) = call {
-                    call.failed(error.to_record());
-                }
-                let error = error.to_rpc().for_era(session.era());
-                RequestOutcome::Answer(error.render(request.part(MessagePart::Id)))
-            }
+            Err(failure) => refused(call, failure, session, request),
         }
     }
 
@@ -234,17 +228,17 @@ impl Views {
         request: &Message,
         forwarded: Option<&Arc<ForwardedHeaders>>,
         call: Option<u64>,
-    ) -> Result<RequestOutcome, CallError> {
+    ) -> Result<RequestOutcome, MetaFailure> {
         let method = request.method().unwrap_or_default();
         if session.is_modern() {
             if method::LEGACY_ONLY.contains(&method) {
-                return Err(CallError::UnknownMethod {
+                return Err(MetaFailure::Error(CallError::UnknownMethod {
                     method: method.to_owned(),
                     hint: "Protocol version 2026-07-28 has no such method.",
-                });
+                }));
             }
             if method == method::DISCOVER {
-                return self.discover(view, request).await;
+                return Ok(self.discover(view, request).await?);
             }
         }
         let outcome = match (view, method) {
@@ -342,6 +336,32 @@ impl Views {
         };
         self.subscriptions.accept(listener, honoured, slot, &requested.uris).await
     }
+}
+
+/// Returns the answer to a request that no server gets, and records it.
+fn refused(
+    call: Option<ObservedCall>,
+    failure: MetaFailure,
+    session: &Session,
+    request: &Message,
+) -> RequestOutcome {
+    let RefusedCall { answer, failure, tool } = match failure {
+        MetaFailure::Refused(refused) => *refused,
+        MetaFailure::Error(error) => {
+            let rpc = error.to_rpc().for_era(session.era());
+            let answer = rpc.render(request.part(MessagePart::Id));
+            RefusedCall { answer, failure: error.to_record(), tool: None }
+        }
+    };
+    if let Some(mut call) = call {
+        match &tool {
+            Some(NamedTool::OfServer(server, tool)) => call.names(Some(server), tool),
+            Some(NamedTool::Unknown(tool)) => call.names(None, tool),
+            None => {}
+        }
+        call.failed(failure, answer.len());
+    }
+    RequestOutcome::Answer(answer)
 }
 
 #[cfg(test)]

@@ -162,6 +162,59 @@ async fn calls_of_an_earlier_service_come_from_its_file() {
 }
 
 #[tokio::test]
+async fn a_failure_of_metamcp_itself_is_recorded_with_its_code_its_server_and_its_tool() {
+    let fakes = Fakes::new();
+    let daemon = Daemon::with(fakes.server("fake", &[])).ready();
+    let client = daemon.client("/meta").initialized().await;
+    let mut sizes = Vec::new();
+    for arguments in [
+        json!({ "server": "fake", "tool": "echo", "canary": 1 }),
+        json!({ "server": "fake", "tool": "echo", "args": "canary" }),
+        json!({ "server": "fake", "tool": "nothing" }),
+        json!({ "server": "nobody", "tool": "echo" }),
+    ] {
+        sizes.push(client.tool("mcp_call", arguments).await.body.len());
+    }
+    let found = calls(&daemon, &["--failed"]);
+    let shown: Vec<Value> = found
+        .iter()
+        .map(|call| members(call, &["server", "tool", "outcome", "error", "fault"]))
+        .collect();
+    assert_eq!(
+        json!(shown),
+        json!([
+            ["fake", "echo", "error", "INVALID_ARGUMENTS", "cancelled"],
+            ["fake", "echo", "error", "INVALID_ARGUMENTS", "cancelled"],
+            ["fake", "nothing", "error", "TOOL_NOT_FOUND", "cancelled"],
+            [null, "nobody/echo", "error", "SERVER_NOT_FOUND", "cancelled"],
+        ])
+    );
+    assert_eq!(calls(&daemon, &["--server", "fake", "--failed"]).len(), 3);
+    for (call, size) in found.iter().zip(sizes) {
+        assert_eq!(call["answerBytes"], size, "{call}");
+        let cause = call["cause"].as_str().expect("a cause");
+        assert!(!cause.is_empty() && !cause.contains("canary"), "{cause}");
+    }
+}
+
+#[tokio::test]
+async fn the_record_of_a_failed_request_has_the_size_of_its_answer() {
+    let broken = "[servers.git]\ncommand = \"false\"\n";
+    let daemon = Daemon::with(broken).ready();
+    let direct = daemon.client("/").initialized().await;
+    let meta = daemon.client("/meta").initialized().await;
+    let sizes = [
+        direct.tool("git__log", json!({})).await.body.len(),
+        meta.tool("mcp_call", json!({ "server": "git", "tool": "log" })).await.body.len(),
+    ];
+    let found = calls(&daemon, &["--failed"]);
+    for (call, size) in found.iter().zip(sizes) {
+        assert_eq!(call["answerBytes"], size, "{call}");
+    }
+    assert_eq!(found.len(), 2);
+}
+
+#[tokio::test]
 async fn only_the_chosen_calls_are_written() {
     let fakes = Fakes::new();
     let config = format!("[telemetry]\ncalls = \"failures\"\n{}", fakes.server("fake", &[]));

@@ -69,6 +69,20 @@ impl ArgumentError {
         }
     }
 
+    /// Returns the error as the record of the call tells it: without a name or a value that the
+    /// client chose.
+    pub fn recorded_cause(&self) -> String {
+        match self {
+            Self::Missing { .. } | Self::Twice { .. } | Self::NotAnObject(_) => self.to_string(),
+            Self::Unknown { tool, .. } => {
+                format!("`{}` has no such argument as the call has", tool.name())
+            }
+            Self::Wrong { tool, field, .. } => {
+                format!("argument `{field}` of `{}` is invalid", tool.name())
+            }
+        }
+    }
+
     /// Returns the remedy for the caller.
     pub fn hint(&self) -> String {
         match self {

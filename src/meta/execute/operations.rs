@@ -10,7 +10,7 @@ use super::super::{
     call_outcome::ToolOutcome,
     definitions::MetaTool,
     meta_arguments::MetaArguments,
-    meta_call::{MetaCall, MetaServices, inner_request},
+    meta_call::{MetaCall, MetaRefusal, MetaServices, inner_request},
     meta_view,
     reply::MetaReply,
 };
@@ -123,7 +123,8 @@ impl ScriptOperations {
             Ok(arguments) => Box::pin(meta_view::run(call, arguments)).await,
             Err(error) => Err(error.into()),
         };
-        let answer = match outcome.unwrap_or_else(|refusal| refusal.answer(&reply)) {
+        let refused = |refusal: MetaRefusal| RequestOutcome::Answer(refusal.answer(&reply));
+        let answer = match outcome.unwrap_or_else(refused) {
             RequestOutcome::Answer(answer) => Message::parse(answer).ok(),
             RequestOutcome::Exchange(mut exchange) => {
                 self.forward_headers(&mut exchange);
@@ -194,7 +195,7 @@ impl ScriptOperations {
         let call = calls.observe(|| self.session.caller(), &self.request, self.number);
         if let Some(mut call) = call {
             if let Some(tool) = tool {
-                call.names(tool.name());
+                call.names(None, tool.name());
             }
             exchange.observe(call);
         }

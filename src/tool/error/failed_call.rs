@@ -113,6 +113,7 @@ impl From<&CallError> for ErrorObject {
         let mut object = Self::new(code, chain(error), &error.hint()).on_server();
         object.retryable = is_retryable;
         object.cause = Some(Box::new(error.to_operator()));
+        object.record = Some(Box::new(error.to_record()));
         if let Value::Object(context) = error.to_rpc().context {
             object.details = context;
         }
