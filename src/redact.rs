@@ -185,6 +185,20 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns the first `length_max` bytes of `text` at most, with every secret of `redactors` replaced.
+pub fn redacted_start(text: &str, redactors: &[Redactor], length_max: usize) -> String {
+    let longest = redactors.iter().map(Redactor::longest_secret).max().unwrap_or_default();
+    let start = cut(text, length_max + longest);
+    let mut shown =
+        redactors.iter().fold(start.to_owned(), |shown, redactor| redactor.redact(&shown));
+    if start.len() < text.len() {
+        // The end may be the beginning of a secret.
+        shown.truncate(cut(&shown, shown.len().saturating_sub(longest)).len());
+    }
+    shown.truncate(cut(&shown, length_max).len());
+    shown
+}
+
 /// Returns the first `length_max` bytes of `text` at most, in whole characters.
 pub fn cut(text: &str, length_max: usize) -> &str {
     let mut end = text.len().min(length_max);

@@ -254,7 +254,7 @@ impl Attempts {
         };
         let call = sent.map_err(|source| self.failed(source))?;
         if let AttemptStage::Leased(lease) = self.take_stage() {
-            self.observed.sent(&self.slot, &lease.connection);
+            self.observed.sent(&self.slot, &lease.connection, &self.request);
             self.stage = AttemptStage::Running { call, lease };
         }
         Ok(())

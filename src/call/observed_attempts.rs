@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use super::CallError;
 use crate::{
     call_record::{ObservedCall, PeerProtocol},
+    config::RecordedText,
     connection::Connection,
     pool::ServerSlot,
     protocol::Message,
@@ -36,7 +37,7 @@ impl ObservedAttempts {
             false => Self { request: Some(call), chain: None },
         };
         match &mut observed.request {
-            Some(call) => call.routed(slot.name(), request, slot.declared().record_texts),
+            Some(call) => call.routed(slot.name(), request),
             None => observed.begin(slot, request),
         }
         observed
@@ -51,16 +52,21 @@ impl ObservedAttempts {
     pub(super) fn begin(&mut self, slot: &ServerSlot, request: &Message) {
         self.request = self.chain.as_ref().and_then(|chain| chain.child(request));
         if let Some(call) = &mut self.request {
-            call.routed(slot.name(), request, slot.declared().record_texts);
+            call.routed(slot.name(), request);
         }
     }
 
-    /// Records that the request was sent on `connection` to the server of `slot`.
-    pub(super) fn sent(&mut self, slot: &ServerSlot, connection: &Connection) {
+    /// Records that `request` was sent on `connection` to the server of `slot`. Its texts are known
+    /// only now: the connection knows which secrets they must not have.
+    pub(super) fn sent(&mut self, slot: &ServerSlot, connection: &Connection, request: &Message) {
         if let Some(call) = &mut self.request {
             let version = connection.profile().map(|profile| profile.protocol_version.as_str());
             let protocol = PeerProtocol::of_server(&slot.declared().transport, version);
             call.sent(connection.generation(), protocol);
+            let form = slot.declared().record_texts;
+            if form != RecordedText::None {
+                call.records_texts(form, request, connection.redactors());
+            }
         }
     }
 

@@ -1,6 +1,17 @@
-//! The spans of one call in its trace.
+//! The spans of one call in its trace, and the call that it is a part of.
 
 use crate::telemetry::trace_context::TraceParent;
+
+/// The call that causes others, as their records need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParentCall {
+    /// Its number.
+    pub(super) number: u64,
+    /// The trace and the span of its client, if it named them.
+    pub(super) trace: Option<TraceParent>,
+    /// Its spans, if spans are exported.
+    pub(super) spans: Option<CallSpans>,
+}
 
 /// The spans of one call: that of the client's request, and below it that of the request to the
 /// server.

@@ -8,7 +8,7 @@ use sha2::Sha256;
 use crate::{
     config::{RecordedText, defaults},
     protocol::{Message, ObjectMembers, jsonrpc::MessagePart},
-    redact,
+    redact::{self, Redactor},
 };
 
 /// The bytes of a hash that a record has.
@@ -26,20 +26,24 @@ pub struct CallTexts {
 }
 
 impl CallTexts {
-    /// Returns the texts of a request, if its server's records have some.
-    pub(super) fn of_request(form: RecordedText, request: &Message) -> Option<Box<Self>> {
+    /// Returns the texts of a request, if its server's records have some. They have no `secrets`.
+    pub(super) fn of_request(
+        form: RecordedText,
+        request: &Message,
+        secrets: &[Redactor],
+    ) -> Option<Box<Self>> {
         if form == RecordedText::None {
             return None;
         }
         let arguments = request.params().and_then(|params| ObjectMembers::one(params, "arguments"));
-        let arguments = arguments.map(|text| recorded(form, text));
+        let arguments = arguments.map(|text| recorded(form, text, secrets));
         Some(Box::new(Self { form, arguments, result: None }))
     }
 
-    /// Adds the result of the answer.
-    pub(super) fn add_answer(&mut self, answer: &Message) {
+    /// Adds the result of the answer, without the `secrets`.
+    pub(super) fn add_answer(&mut self, answer: &Message, secrets: &[Redactor]) {
         let result = answer.part(MessagePart::Result).or(answer.part(MessagePart::Error));
-        self.result = result.map(|text| recorded(self.form, text));
+        self.result = result.map(|text| recorded(self.form, text, secrets));
     }
 
     /// Returns the size in memory beside the structure itself.
@@ -48,10 +52,12 @@ impl CallTexts {
     }
 }
 
-fn recorded(form: RecordedText, text: &str) -> Box<str> {
+fn recorded(form: RecordedText, text: &str, secrets: &[Redactor]) -> Box<str> {
     match form {
         RecordedText::None => Box::default(),
-        RecordedText::Text => redact::cut(text, defaults::CALL_TEXT_BYTES_MAX).into(),
+        RecordedText::Text => {
+            redact::redacted_start(text, secrets, defaults::CALL_TEXT_BYTES_MAX).into()
+        }
         RecordedText::Hash => hash(text),
     }
 }
@@ -78,13 +84,13 @@ mod tests {
 
     #[test]
     fn a_record_has_texts_only_where_they_are_asked_for() {
-        let texts = |form| CallTexts::of_request(form, &request(r#"{"a":1}"#));
+        let texts = |form| CallTexts::of_request(form, &request(r#"{"a":1}"#), &[]);
         assert_eq!(texts(RecordedText::None), None);
         let text = texts(RecordedText::Text).expect("asked for");
         assert_eq!(text.arguments.as_deref(), Some(r#"{"a":1}"#));
         let hashed = texts(RecordedText::Hash).expect("asked for").arguments.expect("a hash");
         assert_eq!(hashed.len(), 2 * HASH_BYTES);
-        let other = CallTexts::of_request(RecordedText::Hash, &request(r#"{"a":2}"#));
+        let other = CallTexts::of_request(RecordedText::Hash, &request(r#"{"a":2}"#), &[]);
         assert_ne!(other.and_then(|other| other.arguments), Some(hashed.clone()));
         assert_eq!(texts(RecordedText::Hash).and_then(|same| same.arguments), Some(hashed));
     }
@@ -92,7 +98,26 @@ mod tests {
     #[test]
     fn a_long_text_is_cut() {
         let long = format!("{:?}", "x".repeat(2 * defaults::CALL_TEXT_BYTES_MAX));
-        let texts = CallTexts::of_request(RecordedText::Text, &request(&long)).expect("asked for");
-        assert_eq!(texts.n_bytes(), defaults::CALL_TEXT_BYTES_MAX);
+        let texts = CallTexts::of_request(RecordedText::Text, &request(&long), &[]);
+        assert_eq!(texts.expect("asked for").n_bytes(), defaults::CALL_TEXT_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_text_has_no_secret_of_the_server_also_where_it_is_cut() {
+        let secret = "hunter2-\u{e9}-0123456789";
+        let secrets = [Redactor::new([secret.to_owned()].iter())];
+        let max = defaults::CALL_TEXT_BYTES_MAX;
+        for n_before in [0, max - 40, max - 30, max - 4, max, max + 10, max + 40] {
+            let long = format!("{:?}", format!("{}{secret}{secret}", "x".repeat(n_before)));
+            let mut texts =
+                CallTexts::of_request(RecordedText::Text, &request(&long), &secrets).expect("one");
+            let result = Message::response("1", &format!(r#"{{"content":{long}}}"#));
+            texts.add_answer(&Message::parse(result).expect("a message"), &secrets);
+            for text in [&texts.arguments, &texts.result].map(|text| text.as_deref().expect("one"))
+            {
+                assert!(!text.contains("hunter2") && text.len() <= max, "{text}");
+                assert_eq!(text.contains("[secret]"), n_before < max - 10, "{text}");
+            }
+        }
     }
 }

@@ -33,7 +33,7 @@ mod writer;
 
 pub use call_log::CallLog;
 pub use call_metrics::CallMetrics;
-pub use call_spans::CallSpans;
+pub use call_spans::{CallSpans, ParentCall};
 pub use call_texts::CallTexts;
 pub use call_window::CallTotals;
 pub use caller::{CallView, Caller, ClientName};

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{
-    CallOutcome, CallRecord, CallRecorder, CallSpans, CallTexts, PeerProtocol, RecordedFailure,
+    CallOutcome, CallRecord, CallRecorder, CallTexts, ParentCall, PeerProtocol, RecordedFailure,
 };
 use crate::{
     config::{RecordedText, defaults},
     protocol::Message,
-    redact,
+    redact::{self, Redactor},
     server_name::ServerName,
     telemetry::trace_context::TraceParent,
 };
@@ -25,6 +25,8 @@ pub struct ObservedCall {
     sent: Option<Instant>,
     /// The failure of the request, while metamcp makes the answer of it.
     failure: Option<RecordedFailure>,
+    /// The redactors of the secrets that the server was given, if the record has texts.
+    secrets: Vec<Redactor>,
     /// The record, until the call has ended.
     record: Option<Arc<CallRecord>>,
 }
@@ -33,23 +35,21 @@ impl ObservedCall {
     pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord) -> Self {
         let started = Instant::now();
         recorder.running().begin(&record, started);
-        Self { recorder, started, sent: None, failure: None, record: Some(Arc::new(record)) }
+        let (sent, failure, secrets) = (None, None, Vec::new());
+        Self { recorder, started, sent, failure, secrets, record: Some(Arc::new(record)) }
     }
 
-    /// Returns the number of the call.
-    pub fn number(&self) -> u64 {
-        self.record.as_ref().map_or(0, |record| record.number)
+    /// Returns the call as the cause of others, before its end.
+    pub fn as_parent(&self) -> Option<ParentCall> {
+        let record = self.record.as_ref()?;
+        Some(ParentCall { number: record.number, trace: record.trace, spans: record.spans })
     }
 
     /// Returns the observation of a call that this one causes, before its end.
     pub fn child(&self, request: &Message) -> Option<Self> {
         let record = self.record.as_ref()?;
         let caller = || record.caller.clone();
-        let mut child = self.recorder.observe(caller, request, Some(record.number))?;
-        if let Some(child) = child.record_mut() {
-            (child.trace, child.spans) = (record.trace, record.spans.map(CallSpans::of_part));
-        }
-        Some(child)
+        self.recorder.observe(caller, request, self.as_parent())
     }
 
     /// Returns the record, which the ring does not share before the end.
@@ -66,12 +66,11 @@ impl ObservedCall {
     }
 
     /// Records that the call goes to `server`, which knows the tool or the prompt by the name in
-    /// `request`. The record has its `texts`.
-    pub fn routed(&mut self, server: &ServerName, request: &Message, texts: RecordedText) {
+    /// `request`.
+    pub fn routed(&mut self, server: &ServerName, request: &Message) {
         if let Some(record) = self.record.as_mut().and_then(Arc::get_mut) {
             record.server = Some(server.clone());
             record.name_item(request);
-            record.texts = CallTexts::of_request(texts, request);
             self.recorder.running().routed(record.number, server, record.item.as_ref());
         }
     }
@@ -87,6 +86,14 @@ impl ObservedCall {
         }
     }
 
+    /// Records the arguments in `request`, and later the result, in this form and without `secrets`.
+    pub fn records_texts(&mut self, form: RecordedText, request: &Message, secrets: Vec<Redactor>) {
+        if let Some(record) = self.record_mut() {
+            record.texts = CallTexts::of_request(form, request, &secrets);
+            self.secrets = secrets;
+        }
+    }
+
     /// Returns what the server learns about the trace, if spans are exported.
     pub fn traceparent(&self) -> Option<TraceParent> {
         Some(self.record.as_ref()?.spans?.to_server())
@@ -98,8 +105,9 @@ impl ObservedCall {
         if let Some(failure) = self.failure.take() {
             return self.end(failure.into(), answer.bytes().len());
         }
-        if let Some(texts) = self.record_mut().and_then(|record| record.texts.as_mut()) {
-            texts.add_answer(answer);
+        let record = self.record.as_mut().and_then(Arc::get_mut);
+        if let Some(texts) = record.and_then(|record| record.texts.as_mut()) {
+            texts.add_answer(answer, &self.secrets);
         }
         self.end(CallOutcome::of_answer(answer), answer.bytes().len());
     }

@@ -13,8 +13,8 @@ use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
 use super::{
-    CallMetrics, CallOutcome, CallRecord, CallSpans, Caller, ObservedCall, PeerProtocol,
-    RecentCalls, RunningCalls, TokenCosts,
+    CallMetrics, CallOutcome, CallRecord, CallSpans, Caller, ObservedCall, ParentCall,
+    PeerProtocol, RecentCalls, RunningCalls, TokenCosts,
 };
 use crate::{
     config::{RecordedCalls, TelemetryConfig, defaults},
@@ -68,22 +68,27 @@ impl Default for CallRecorder {
 
 impl CallRecorder {
     /// Begins to observe a request of the client that `caller` returns, if it calls a tool, gets a
-    /// prompt or reads a resource, and calls are observed. The call with the number `parent` caused
-    /// it.
+    /// prompt or reads a resource, and calls are observed. The call `parent` caused it, and has it in
+    /// its trace.
     pub fn observe(
         self: &Arc<Self>,
         caller: impl FnOnce() -> Caller,
         request: &Message,
-        parent: Option<u64>,
+        parent: Option<ParentCall>,
     ) -> Option<ObservedCall> {
         if !self.is_enabled() {
             return None;
         }
         let asked = request.method()?;
         let method = method::MAY_NEED_INPUT.into_iter().find(|method| *method == asked)?;
-        let trace = trace_of(request);
         let exports_spans = self.exports_spans.load(Ordering::Relaxed);
-        let spans = exports_spans.then(|| CallSpans::below(trace));
+        let (trace, spans) = match parent {
+            Some(parent) => (parent.trace, parent.spans.map(CallSpans::of_part)),
+            None => {
+                let trace = trace_of(request);
+                (trace, exports_spans.then(|| CallSpans::below(trace)))
+            }
+        };
         let mut record = CallRecord {
             number: self.n_calls.fetch_add(1, Ordering::Relaxed) + 1,
             started_us: time_format::now_us(),
@@ -98,7 +103,7 @@ impl CallRecorder {
             answer_bytes: 0,
             generation: None,
             n_retries: 0,
-            parent,
+            parent: parent.map(|parent| parent.number),
             trace,
             texts: None,
             spans,

@@ -69,6 +69,6 @@ pub enum RecordedText {
     None,
     /// A salted hash, which tells equal texts from different ones until the service starts again.
     Hash,
-    /// The text itself, cut at 4 KiB.
+    /// The text itself without the secrets of the server, cut at 4 KiB.
     Text,
 }

@@ -230,6 +230,15 @@ impl Connection {
         }
     }
 
+    /// Returns the redactors of the secrets that the server was given.
+    pub fn redactors(&self) -> Vec<Redactor> {
+        let tokens = match &self.link {
+            Link::Stdio(_) => None,
+            Link::Http(link) => link.upstream.token_redactor(),
+        };
+        [Some(self.redactor.clone()), tokens].into_iter().flatten().collect()
+    }
+
     /// Returns the profile that the server reported in the handshake, once that is done.
     pub fn profile(&self) -> Option<&ServerProfile> {
         self.profile.get()

@@ -8,7 +8,7 @@ use super::{
     arguments::ArgumentError, cursor::CursorError, kept_results::KeptResults, reply::MetaReply,
 };
 use crate::{
-    call_record::RecordedFailure,
+    call_record::{ParentCall, RecordedFailure},
     connection::{ConnectionLimits, ForwardedHeaders},
     fault_class::Fault,
     forward::Forwarder,
@@ -56,8 +56,8 @@ pub(super) struct MetaCall<'a> {
     pub(super) request: &'a Message,
     /// The headers of the client for the servers that get them.
     pub(super) forwarded: Option<&'a Arc<ForwardedHeaders>>,
-    /// The number of the call in the records.
-    pub(super) number: Option<u64>,
+    /// The call as the cause of others in their records, if it is observed.
+    pub(super) observed: Option<ParentCall>,
 }
 
 impl MetaCall<'_> {

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     call::CallError,
-    call_record::RecordedFailure,
+    call_record::{ParentCall, RecordedFailure},
     config::{ToolSet, defaults},
     connection::ForwardedHeaders,
     era,
@@ -73,8 +73,8 @@ impl MetaView {
         discovery_result(self.capabilities(), &self.instructions())
     }
 
-    /// Answers a request, or forwards the call that it stands for: that of this number in the
-    /// records. Cancel safe: nothing was sent.
+    /// Answers a request, or forwards the call that it stands for. `observed` is its record, if it
+    /// has one. Cancel safe: nothing was sent.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl MetaView {
         session: &Arc<Session>,
         request: &Message,
         forwarded: Option<&Arc<ForwardedHeaders>>,
-        number: Option<u64>,
+        observed: Option<ParentCall>,
     ) -> Result<RequestOutcome, MetaFailure> {
         match request.method().unwrap_or_default() {
             method::INITIALIZE => {
@@ -94,7 +94,7 @@ impl MetaView {
                 Ok(RequestOutcome::answer(request, &result))
             }
             method::TOOLS_LIST => Ok(self.list(session, request)?),
-            method::TOOLS_CALL => self.call(session, request, forwarded, number).await,
+            method::TOOLS_CALL => self.call(session, request, forwarded, observed).await,
             other => Err(MetaFailure::Error(CallError::UnknownMethod {
                 method: quoted(other),
                 hint: "This path serves only tools: use `/direct` or `/servers/NAME` for the rest.",
@@ -162,7 +162,7 @@ impl MetaView {
         session: &Arc<Session>,
         request: &Message,
         forwarded: Option<&Arc<ForwardedHeaders>>,
-        number: Option<u64>,
+        observed: Option<ParentCall>,
     ) -> Result<RequestOutcome, MetaFailure> {
         let name = request.string(MessagePart::Name).ok_or_else(|| missing(request, "name"))?;
         let Some(tool) = MetaTool::named(&name, &self.services.forwarder.peek_config().tools.sets)
@@ -179,7 +179,7 @@ impl MetaView {
         };
         let reply = MetaReply::new(request, session, tool);
         let services = &self.services;
-        let call = MetaCall { services, session, reply: &reply, request, forwarded, number };
+        let call = MetaCall { services, session, reply: &reply, request, forwarded, observed };
         let arguments = parameter_headers::arguments(request);
         let outcome = match MetaArguments::read(tool, arguments.as_deref()) {
             // Boxed, to keep the future of a call small.

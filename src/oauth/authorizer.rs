@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     config::defaults,
+    redact::Redactor,
     single_flight::{FlightWaiter, SingleFlight},
 };
 
@@ -121,7 +122,12 @@ impl Authorizer {
 
     /// Returns foreign text without the tokens that the server was sent: it may repeat them.
     pub fn redact(&self, text: &str) -> String {
-        self.keeper.redactor().redact(text)
+        self.redactor().redact(text)
+    }
+
+    /// Returns the redactor of the tokens that the server was sent last.
+    pub fn redactor(&self) -> Redactor {
+        self.keeper.redactor()
     }
 
     /// Returns the login that the server waits for, if any.

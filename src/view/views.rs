@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     call::CallError,
-    call_record::{CallRecorder, ObservedCall, ViewSizes},
+    call_record::{CallRecorder, ObservedCall, ParentCall, ViewSizes},
     catalog::Catalog,
     config::{Config, RootView, defaults},
     connection::ForwardedHeaders,
@@ -190,8 +190,8 @@ impl Views {
         forwarded: Option<Arc<ForwardedHeaders>>,
     ) -> RequestOutcome {
         let call = self.forwarder.calls().observe(|| session.caller(), request, None);
-        let number = call.as_ref().map(ObservedCall::number);
-        match self.try_handle(view, session, request, forwarded.as_ref(), number).await {
+        let parent = call.as_ref().and_then(ObservedCall::as_parent);
+        match self.try_handle(view, session, request, forwarded.as_ref(), parent).await {
             Ok(RequestOutcome::Exchange(mut exchange)) => {
                 if let Some(forwarded) = forwarded {
                     exchange.forward_headers(forwarded);
@@ -227,7 +227,7 @@ impl Views {
         session: &Arc<Session>,
         request: &Message,
         forwarded: Option<&Arc<ForwardedHeaders>>,
-        call: Option<u64>,
+        call: Option<ParentCall>,
     ) -> Result<RequestOutcome, MetaFailure> {
         let method = request.method().unwrap_or_default();
         if session.is_modern() {

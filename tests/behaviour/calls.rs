@@ -215,6 +215,21 @@ async fn the_record_of_a_failed_request_has_the_size_of_its_answer() {
 }
 
 #[tokio::test]
+async fn recorded_texts_have_no_secret_of_the_server() {
+    let fakes = Fakes::new();
+    let server = fakes.server("fake", &[]);
+    let secret = "canary-0123456789";
+    let config = format!("{server}record_texts = \"text\"\nenv = {{ MY_SECRET = {secret:?} }}\n");
+    let daemon = Daemon::with(config).ready();
+    let client = daemon.client("/").initialized().await;
+    let reply = client.tool("fake__echo", json!({ "value": format!("it is {secret}") })).await;
+    assert!(reply.body.contains(secret), "the client gets it: {}", reply.body);
+    let call = calls(&daemon, &[])[0].clone();
+    assert!(!call.to_string().contains(secret), "{call}");
+    assert_eq!(call.to_string().matches("it is [secret]").count(), 3, "{call}");
+}
+
+#[tokio::test]
 async fn only_the_chosen_calls_are_written() {
     let fakes = Fakes::new();
     let config = format!("[telemetry]\ncalls = \"failures\"\n{}", fakes.server("fake", &[]));

@@ -78,6 +78,28 @@ async fn a_call_is_two_spans_in_the_trace_of_its_client() {
 }
 
 #[tokio::test]
+async fn the_calls_of_a_script_are_below_the_span_of_its_client() {
+    let (fakes, collector) = (Fakes::new(), collector());
+    let daemon = Daemon::with(telemetry(&collector) + &fakes.server("fake", &[])).ready();
+    let client = daemon.client("/meta").initialized().await;
+    let code =
+        "await servers.fake.echo({ value: 1 }); return await servers.fake.echo({ value: 2 })";
+    client.tool("mcp_execute", json!({ "code": code })).await;
+
+    until(async || spans(&collector).len() == 3).await;
+    let spans = spans(&collector);
+    let script = spans.iter().find(|span| span["kind"] == 2).expect("the script");
+    assert_eq!(script["name"], "tools/call mcp_execute");
+    for call in spans.iter().filter(|span| span["kind"] == 3) {
+        assert_eq!(
+            [&call["traceId"], &call["parentSpanId"]],
+            [&script["traceId"], &script["spanId"]]
+        );
+        assert_ne!(call["spanId"], script["spanId"]);
+    }
+}
+
+#[tokio::test]
 async fn the_trace_of_a_client_reaches_the_server() {
     let (collector, server) = (collector(), ScriptedUpstream::start(|_, _| false));
     let daemon = Daemon::with(telemetry(&collector) + &server.server("")).ready();

@@ -30,6 +30,7 @@ use crate::{
         payloads::{SESSION_HEADER, ServerProfile, VERSION_HEADER},
         version,
     },
+    redact::Redactor,
 };
 
 const SESSION: HeaderName = HeaderName::from_static(SESSION_HEADER);
@@ -108,6 +109,11 @@ impl HttpUpstream {
     pub(in super::super) fn without_tokens<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let redact = |authorizer: &Arc<Authorizer>| authorizer.redact(text).into();
         self.authorizer.as_ref().map_or(Cow::Borrowed(text), redact)
+    }
+
+    /// Returns the redactor of the tokens that the upstream was sent, if it requires some.
+    pub(in super::super) fn token_redactor(&self) -> Option<Redactor> {
+        self.authorizer.as_ref().map(|authorizer| authorizer.redactor())
     }
 
     /// Returns the same upstream with another address for messages.

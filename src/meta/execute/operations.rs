@@ -16,6 +16,7 @@ use super::super::{
 };
 use crate::{
     call::Exchange,
+    call_record::ParentCall,
     connection::{CallEvent, ForwardedHeaders, SideMessage},
     forward::RequestOutcome,
     protocol::{
@@ -34,8 +35,8 @@ pub(super) struct ScriptOperations {
     /// The request that each call is made from.
     request: Message,
     forwarded: Option<Arc<ForwardedHeaders>>,
-    /// The number of the client's call in the records.
-    number: Option<u64>,
+    /// The client's call as the cause of those of the script, if it is observed.
+    observed: Option<ParentCall>,
 }
 
 /// The member of a recorded question that says for what this process holds the call.
@@ -51,7 +52,7 @@ impl ScriptOperations {
     pub(super) fn of_client(call: MetaCall<'_>) -> Self {
         Self {
             forwarded: call.forwarded.cloned(),
-            number: call.number,
+            observed: call.observed,
             ..Self::of_operator(call.services, call.session, call.request)
         }
     }
@@ -67,7 +68,7 @@ impl ScriptOperations {
             session: Arc::clone(session),
             request: inner_request(request),
             forwarded: None,
-            number: None,
+            observed: None,
         }
     }
 
@@ -116,7 +117,7 @@ impl ScriptOperations {
             reply: &reply,
             request: &self.request,
             forwarded: self.forwarded.as_ref(),
-            number: self.number,
+            observed: self.observed,
         };
         let outcome = match MetaArguments::read(tool, Some(args)) {
             // Boxed, because a chain of meta-tools would make the future infinite.
@@ -192,7 +193,7 @@ impl ScriptOperations {
     /// `tool` of metamcp makes.
     fn observe(&self, exchange: &mut Exchange, tool: Option<MetaTool>) {
         let calls = self.services.forwarder.calls();
-        let call = calls.observe(|| self.session.caller(), &self.request, self.number);
+        let call = calls.observe(|| self.session.caller(), &self.request, self.observed);
         if let Some(mut call) = call {
             if let Some(tool) = tool {
                 call.names(None, tool.name());
