@@ -22,7 +22,7 @@ use crate::{
     error_report::chain,
     memory_budget::MemoryReservation,
     pool::{OneShotClient, ServerSlot},
-    protocol::{ByteChunks, Era, Message, jsonrpc::MessagePart, payloads::method},
+    protocol::{ByteChunks, Era, Message, RpcError, jsonrpc::MessagePart, payloads::method},
     server_name::ServerName,
 };
 
@@ -172,6 +172,12 @@ impl Exchange {
             error.to_rpc().for_era(era).render(request.part(MessagePart::Id)).len()
         });
         event
+    }
+
+    /// Records that the client gets this error of metamcp in place of an answer, in an answer of
+    /// `answer_bytes`.
+    pub fn ends_by(&mut self, error: &RpcError, answer_bytes: usize) {
+        self.attempts.observed.ended_by(error, answer_bytes);
     }
 
     async fn advance(&mut self) -> Result<CallEvent, CallError> {

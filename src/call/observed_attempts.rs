@@ -7,11 +7,12 @@ use std::borrow::Cow;
 
 use super::CallError;
 use crate::{
-    call_record::{ObservedCall, PeerProtocol},
+    call_record::{ObservedCall, PeerProtocol, RecordedFailure},
     config::RecordedText,
     connection::Connection,
+    fault_class::Fault,
     pool::ServerSlot,
-    protocol::Message,
+    protocol::{Message, RpcError},
     telemetry::trace_context::TRACEPARENT,
 };
 
@@ -90,6 +91,18 @@ impl ObservedAttempts {
             (Err(error), None) => return call.fails(error.to_record()),
         }
         self.request = None;
+    }
+
+    /// Records that metamcp gives up and answers with this error of its own.
+    pub(super) fn ended_by(&mut self, error: &RpcError, answer_bytes: usize) {
+        let (code, cause) = (error.name, error.message.clone());
+        let request = self.request.take();
+        for mut call in self.chain.take().into_iter().chain(request) {
+            call.failed(
+                RecordedFailure { code, fault: Fault::Cancelled, cause: cause.clone() },
+                answer_bytes,
+            );
+        }
     }
 
     /// Records the outcome for the client, which gets an error in `error_bytes`.

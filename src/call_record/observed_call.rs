@@ -17,9 +17,20 @@ use crate::{
 };
 
 /// A call under way. Its end makes the record; a call that is dropped was cancelled.
+///
+/// As small as it gets, for the futures that have a place for it: glibc's `malloc` keeps only blocks
+/// of at most 1 KiB at hand.
 #[derive(Debug)]
 pub struct ObservedCall {
     recorder: Arc<CallRecorder>,
+    /// `None` once the call has ended.
+    observation: Option<Box<Observation>>,
+}
+
+/// The record of a call, as far as it is known, and what is needed for the rest.
+#[derive(Debug)]
+struct Observation {
+    record: CallRecord,
     started: Instant,
     /// The time of the last request to the server.
     sent: Option<Instant>,
@@ -27,8 +38,6 @@ pub struct ObservedCall {
     failure: Option<RecordedFailure>,
     /// The redactors of the secrets that the server was given, if the record has texts.
     secrets: Vec<Redactor>,
-    /// The record, until the call has ended.
-    record: Option<Arc<CallRecord>>,
 }
 
 impl ObservedCall {
@@ -36,25 +45,30 @@ impl ObservedCall {
         let started = Instant::now();
         recorder.running().begin(&record, started);
         let (sent, failure, secrets) = (None, None, Vec::new());
-        Self { recorder, started, sent, failure, secrets, record: Some(Arc::new(record)) }
+        let observation = Observation { record, started, sent, failure, secrets };
+        Self { recorder, observation: Some(Box::new(observation)) }
     }
 
     /// Returns the call as the cause of others, before its end.
     pub fn as_parent(&self) -> Option<ParentCall> {
-        let record = self.record.as_ref()?;
+        let record = self.record()?;
         Some(ParentCall { number: record.number, trace: record.trace, spans: record.spans })
     }
 
     /// Returns the observation of a call that this one causes, before its end.
     pub fn child(&self, request: &Message) -> Option<Self> {
-        let record = self.record.as_ref()?;
+        let record = self.record()?;
         let caller = || record.caller.clone();
         self.recorder.observe(caller, request, self.as_parent())
     }
 
-    /// Returns the record, which the ring does not share before the end.
+    /// Returns the record, as far as it is known.
+    fn record(&self) -> Option<&CallRecord> {
+        self.observation.as_ref().map(|observation| &observation.record)
+    }
+
     fn record_mut(&mut self) -> Option<&mut CallRecord> {
-        Arc::get_mut(self.record.as_mut()?)
+        self.observation.as_mut().map(|observation| &mut observation.record)
     }
 
     /// Records the name of the tool, in place of the one in the request, and its server.
@@ -68,7 +82,7 @@ impl ObservedCall {
     /// Records that the call goes to `server`, which knows the tool or the prompt by the name in
     /// `request`.
     pub fn routed(&mut self, server: &ServerName, request: &Message) {
-        if let Some(record) = self.record.as_mut().and_then(Arc::get_mut) {
+        if let Some(Observation { record, .. }) = self.observation.as_deref_mut() {
             record.server = Some(server.clone());
             record.name_item(request);
             self.recorder.running().routed(record.number, server, record.item.as_ref());
@@ -78,8 +92,8 @@ impl ObservedCall {
     /// Records that the call was sent on the connection of this generation, whose server speaks
     /// `protocol`. The second time, it was sent again.
     pub fn sent(&mut self, generation: u64, protocol: PeerProtocol) {
-        self.sent = Some(Instant::now());
-        if let Some(record) = self.record_mut() {
+        if let Some(Observation { record, sent, .. }) = self.observation.as_deref_mut() {
+            *sent = Some(Instant::now());
             record.n_retries += u32::from(record.generation.is_some());
             record.generation = Some(generation);
             record.server_protocol = protocol;
@@ -88,28 +102,34 @@ impl ObservedCall {
 
     /// Records the arguments in `request`, and later the result, in this form and without `secrets`.
     pub fn records_texts(&mut self, form: RecordedText, request: &Message, secrets: Vec<Redactor>) {
-        if let Some(record) = self.record_mut() {
-            record.texts = CallTexts::of_request(form, request, &secrets);
-            self.secrets = secrets;
+        if let Some(observation) = &mut self.observation {
+            observation.record.texts = CallTexts::of_request(form, request, &secrets);
+            observation.secrets = secrets;
         }
     }
 
     /// Returns what the server learns about the trace, if spans are exported.
     pub fn traceparent(&self) -> Option<TraceParent> {
-        Some(self.record.as_ref()?.spans?.to_server())
+        Some(self.record()?.spans?.to_server())
     }
 
     /// Ends the call with an answer of the server, or of metamcp in its place. If the request has
     /// failed, the answer tells that.
     pub fn answered(&mut self, answer: &Message) {
-        if let Some(failure) = self.failure.take() {
-            return self.end(failure.into(), answer.bytes().len());
-        }
-        let record = self.record.as_mut().and_then(Arc::get_mut);
-        if let Some(texts) = record.and_then(|record| record.texts.as_mut()) {
-            texts.add_answer(answer, &self.secrets);
-        }
-        self.end(CallOutcome::of_answer(answer), answer.bytes().len());
+        let Some(Observation { record, failure, secrets, .. }) = self.observation.as_deref_mut()
+        else {
+            return;
+        };
+        let outcome = match failure.take() {
+            Some(failure) => failure.into(),
+            None => {
+                if let Some(texts) = &mut record.texts {
+                    texts.add_answer(answer, secrets);
+                }
+                CallOutcome::of_answer(answer)
+            }
+        };
+        self.end(outcome, answer.bytes().len());
     }
 
     /// Ends the call with an answer that metamcp made itself.
@@ -122,7 +142,9 @@ impl ObservedCall {
 
     /// Records that the request has failed. The call ends with its answer.
     pub fn fails(&mut self, failure: RecordedFailure) {
-        self.failure = Some(failure);
+        if let Some(observation) = &mut self.observation {
+            observation.failure = Some(failure);
+        }
     }
 
     /// Ends the call with an error of metamcp, in an answer of `answer_bytes`.
@@ -132,28 +154,27 @@ impl ObservedCall {
 
     /// Ends the observation without a record.
     pub fn discard(mut self) {
-        if let Some(record) = self.record.take() {
-            self.recorder.running().end(record.number);
+        if let Some(observation) = self.observation.take() {
+            self.recorder.running().end(observation.record.number);
         }
     }
 
     fn end(&mut self, outcome: CallOutcome, answer_bytes: usize) {
+        let Some(observation) = self.observation.take() else { return };
         let now = Instant::now();
-        let (started, sent) = (self.started, self.sent);
-        let Some(record) = self.record_mut() else { return };
+        let Observation { mut record, started, sent, .. } = *observation;
         record.outcome = outcome;
         record.answer_bytes = answer_bytes as u64;
         record.duration = now - started;
         record.at_server = sent.map(|sent| now - sent);
-        if let Some(record) = self.record.take() {
-            self.recorder.record(record, now);
-        }
+        self.recorder.record(Arc::new(record), now);
     }
 }
 
 impl Drop for ObservedCall {
     fn drop(&mut self) {
-        let outcome = self.failure.take().map_or(CallOutcome::Cancelled, Into::into);
+        let failure = self.observation.as_mut().and_then(|observation| observation.failure.take());
+        let outcome = failure.map_or(CallOutcome::Cancelled, Into::into);
         self.end(outcome, 0);
     }
 }

@@ -1,6 +1,6 @@
 //! URLs of endpoints.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use hyper::Uri;
 
@@ -44,9 +44,14 @@ fn host_only(text: &str) -> String {
         None => ("", authority),
     };
     let is_plain =
-        |text: &str| text.chars().all(|it| it.is_ascii_alphanumeric() || "._:/-[]".contains(it));
+        |text: &str| text.chars().all(|it| it.is_ascii_alphanumeric() || "._:/-".contains(it));
+    let behind_ip = || {
+        let (ip, port) = host.strip_prefix('[')?.split_once(']')?;
+        ip.parse::<Ipv6Addr>().is_ok().then_some(port)
+    };
+    let named = behind_ip().unwrap_or(host);
     // Before a later `@` stands a login.
-    if path.contains('@') || !is_plain(&scheme) || !is_plain(host) || !has_valid_port(host) {
+    if path.contains('@') || !is_plain(&scheme) || !is_plain(named) || !has_valid_port(host) {
         return "***".to_owned();
     }
     let path = if path.len() > 1 { "/***" } else { path };
@@ -127,6 +132,8 @@ mod tests {
             ("ftp://ada:hunter2h/", "***"),
             ("ftp://hunter2?@h/", "***"),
             ("ftp://h=hunter2/", "***"),
+            ("http://ada:hunter2]h/", "***"),
+            ("ftp://[::1]:80/", "ftp://[::1]:80/"),
             ("http//ada:hunter2@h", "***"),
         ] {
             let message = parse_http(url, "").expect_err("a refused URL").message;

@@ -249,8 +249,12 @@ impl RequestReply {
                 ReplyPart::Nothing
             }
             () = self.context.drain_deadline.cancelled() => {
-                let runs = self.stage.is_running();
-                ReplyPart::Answer(RpcError::stopping(runs).render(Some(&self.id)).into())
+                let error = RpcError::stopping(self.stage.is_running());
+                let answer = error.render(Some(&self.id));
+                if let Stage::Running(exchange) = &mut self.stage {
+                    exchange.ends_by(&error, answer.len());
+                }
+                ReplyPart::Answer(answer.into())
             }
         };
         match part {

@@ -273,6 +273,10 @@ async fn running_requests_get_the_configured_time_to_finish_at_shutdown() {
     assert!(daemon.stop().success());
 
     assert_eq!(held.end().await.answer()["error"]["data"]["code"], "SERVICE_STOPPING");
+    let records = std::fs::read_to_string(daemon.control().with_file_name("calls.jsonl"));
+    let records = records.expect("a file of records");
+    let last = records.lines().last().expect("a record");
+    assert!(last.contains(r#""tool":"hold""#) && last.contains("SERVICE_STOPPING"), "{last}");
 }
 
 #[tokio::test]

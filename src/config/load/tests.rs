@@ -614,7 +614,7 @@ const WITH_SECRET: [&str; 12] = [
 ];
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(400000))]
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(10000))]
 
     #[test]
     fn no_broken_file_shows_a_secret(
