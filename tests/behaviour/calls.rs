@@ -150,7 +150,7 @@ async fn calls_of_an_earlier_service_come_from_its_file() {
     let file = daemon.control().with_file_name("calls.jsonl");
     fs::write(&file, format!("{earlier}\n")).expect("written");
     let client = daemon.client("/servers/fake").initialized().await;
-    client.tool("echo", json!({})).await;
+    client.tool("echo", json!({ "value": 1 })).await;
     until(async || fs::read_to_string(&file).is_ok_and(|text| text.lines().count() == 2)).await;
 
     let tools = |words: &[&str]| -> Vec<Value> {
