@@ -254,7 +254,11 @@ pub(super) fn of_dead_service(
         warn_of_hang();
         return of_file(file);
     }
-    let text = format!("there is no {name} of an earlier service here");
+    let text = match file.exists() {
+        // Perhaps of another service: the socket was named.
+        true => format!("the {name} of a service of this user is in `{}`", file.display()),
+        false => format!("there is no {name} of an earlier service here"),
+    };
     Err(service_target::failed(error).detail(text))
 }
 

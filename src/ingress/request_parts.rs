@@ -42,8 +42,12 @@ pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, IngressError>
 }
 
 /// Reads the body of a request, which counts for `account`.
-pub(super) async fn read_body(account: Account, body: Incoming) -> Result<Bytes, IngressError> {
-    read_body_up_to(account, body, defaults::BODY_BYTES_MAX).await
+pub(super) fn read_body(
+    account: Account,
+    body: Incoming,
+) -> impl Future<Output = Result<Bytes, IngressError>> {
+    // Not an `async fn`: the future of the callee would be copied into another one.
+    read_body_up_to(account, body, defaults::BODY_BYTES_MAX)
 }
 
 /// Reads the body of a request, of `length_max` bytes at most, which counts for `account`.

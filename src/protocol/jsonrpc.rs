@@ -240,7 +240,9 @@ impl Message {
         let text = self.part(part)?;
         // Most strings are as they are written.
         match text.strip_prefix('"')?.strip_suffix('"') {
-            Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
+            Some(plain) if memchr::memchr(b'\\', plain.as_bytes()).is_none() => {
+                Some(Cow::Borrowed(plain))
+            }
             _ => serde_json::from_str(text).ok().map(Cow::Owned),
         }
     }

@@ -75,7 +75,7 @@ impl ArgumentError {
         match self {
             Self::Missing { .. } | Self::Twice { .. } | Self::NotAnObject(_) => self.to_string(),
             Self::Unknown { tool, .. } => {
-                format!("`{}` has no such argument as the call has", tool.name())
+                format!("the call has an argument that `{}` does not know", tool.name())
             }
             Self::Wrong { tool, field, .. } => {
                 format!("argument `{field}` of `{}` is invalid", tool.name())
