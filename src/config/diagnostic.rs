@@ -219,16 +219,20 @@ impl ConfigProblem {
         }
         let is_syntax = self.hidden == HiddenPart::FromMistake;
         // Where quotes of a long string are missing, its lines look like keys.
-        let is_hidden = is_syntax || is_secret;
+        let is_continued =
+            is_syntax && has_open_quote(section) || (is_syntax || is_secret) && is_open(section);
         if is_in_long_string(before_line) || is_syntax && has_long_string(before_line) {
             shown = masked_words(&shown);
-        } else if is_hidden && is_open(section) {
-            // In a list that began on an earlier line, nothing is a key.
+        } else if is_continued {
+            // In a value that began on an earlier line, nothing is a key.
             shown = masked_words(&shown);
         } else if is_syntax {
-            shown = masked_line(&shown, start - line_start);
+            shown = masked_line(&shown, Some(start - line_start));
         } else if is_secret || self.hidden == HiddenPart::Values {
-            shown = masked_line(&shown, shown.len());
+            shown = masked_line(&shown, None);
+        } else if let Some(comment) = shown.find('#') {
+            // Perhaps a setting that is commented out.
+            shown = format!("{}{}", &shown[..comment], masked_words(&shown[comment..]));
         }
         Diagnostic {
             origin: SettingOrigin::File(path.to_owned()),
@@ -270,7 +274,13 @@ fn section_before(before: &str) -> &str {
 /// Returns whether a bracket is open at the end of some TOML. Brackets in strings count too.
 fn is_open(text: &str) -> bool {
     let count = |found: char| text.matches(found).count();
-    count('{') > count('}') || count('[') > count(']') || is_in_long_string(text)
+    let ends_open = text.trim_end().ends_with(['[', '{', ',']);
+    ends_open || count('{') > count('}') || count('[') > count(']') || is_in_long_string(text)
+}
+
+/// Returns whether a line of some TOML may have an open string, which goes on in the next lines.
+fn has_open_quote(text: &str) -> bool {
+    text.lines().any(|line| ['"', '\''].into_iter().any(|it| line.matches(it).count() % 2 == 1))
 }
 
 /// Returns whether a string of several lines is open at the end of some TOML.

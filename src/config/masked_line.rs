@@ -5,9 +5,11 @@
 /// The characters that end a word outside quotes.
 const PUNCTUATION: [char; 9] = ['[', ']', '{', '}', '=', ',', '"', '\'', '#'];
 
-/// Returns `line` with everything masked but its keys and punctuation. From the byte `mistake` on,
-/// the text is not TOML and has no keys.
-pub(super) fn masked_line(line: &str, mistake: usize) -> String {
+/// Returns `line` with everything masked but its keys and punctuation. If it is no TOML at the byte
+/// `mistake`, it has no key from there on, and none but the first before: a quote may be missing.
+pub(super) fn masked_line(line: &str, mistake: Option<usize>) -> String {
+    let is_toml = mistake.is_none();
+    let mistake = mistake.unwrap_or(line.len());
     if let Some(end) = header_end(line) {
         return format!("{}{}", &line[..end], masked_words(&line[end..]));
     }
@@ -25,6 +27,8 @@ pub(super) fn masked_line(line: &str, mistake: usize) -> String {
         match first {
             '#' => masked.push_str(&masked_words(token)),
             _ if first.is_whitespace() => masked.push_str(token),
+            // A value may be where a key in quotes would be.
+            '"' | '\'' if !is_toml => masked.push_str(&masked_words(token)),
             _ if is_key_next && end <= mistake && is_key(token, &line[end..]) => {
                 masked.push_str(token);
             }
@@ -37,8 +41,9 @@ pub(super) fn masked_line(line: &str, mistake: usize) -> String {
             _ => {}
         }
         if !first.is_whitespace() {
-            let is_in_table = open.last() == Some(&'{');
-            is_key_next = matches!(first, '{' | ',') && is_in_table || token.ends_with('.');
+            let is_in_table = is_toml && open.last() == Some(&'{');
+            let is_part_next = token.ends_with('.') && (is_toml || is_key_next);
+            is_key_next = matches!(first, '{' | ',') && is_in_table || is_part_next;
         }
         at = end;
     }
@@ -53,14 +58,20 @@ pub(super) fn masked_words(text: &str) -> String {
 
 /// Returns `message` with the values masked that it quotes.
 pub(super) fn masked_message(message: &str) -> String {
-    // Other messages have names between backquotes.
-    let quotes: &[char] = if message.starts_with("invalid ") { &['"', '`'] } else { &['"'] };
+    // Other messages have names between backquotes. A key that needs quotes may have its value in it.
+    let is_odd = |key: &str| !key.chars().all(is_bare);
+    let unknown = message.strip_prefix("unknown key `").and_then(|rest| rest.split('`').next());
+    let has_value = message.starts_with("invalid ") || unknown.is_some_and(is_odd);
+    let quotes: &[char] = if has_value { &['"', '`'] } else { &['"'] };
     let (mut masked, mut open) = (String::with_capacity(message.len()), None);
+    let mut is_escaped = false;
     for found in message.chars() {
         match open {
             None if quotes.contains(&found) => open = Some(found),
-            Some(quote) if quote == found => open = None,
+            Some(quote) if quote == found && !is_escaped => open = None,
             Some(_) => {
+                // Serde quotes a text as Rust does.
+                is_escaped = found == '\\' && !is_escaped;
                 masked.push('*');
                 continue;
             }
@@ -71,12 +82,16 @@ pub(super) fn masked_message(message: &str) -> String {
     masked
 }
 
+/// Returns whether a key without quotes may have this character, or a dot between keys.
+fn is_bare(found: char) -> bool {
+    found.is_ascii_alphanumeric() || "_-.".contains(found)
+}
+
 /// Returns the end of the name of a table, if the line declares one. It holds no value.
 fn header_end(line: &str) -> Option<usize> {
     let start = line.find(|found: char| !found.is_whitespace() && found != '[')?;
-    let is_part = |found: char| found.is_ascii_alphanumeric() || "_-.".contains(found);
     let name = &line[start..];
-    let name = &name[..name.find(|found| !is_part(found)).unwrap_or(name.len())];
+    let name = &name[..name.find(|found| !is_bare(found)).unwrap_or(name.len())];
     let end = start + name.len();
     let is_closed = line[end..].starts_with(']') || line[end..].trim().is_empty();
     (line[..start].contains('[') && is_closed && name.contains('.')).then_some(end)
@@ -101,9 +116,8 @@ fn token_length(rest: &str, first: char) -> usize {
 /// Returns whether a token is a key: an equals sign and a value follow, or another part of the key.
 fn is_key(token: &str, after: &str) -> bool {
     let name = token.trim_matches(['"', '\'']);
-    let is_part = |found: char| found.is_ascii_alphanumeric() || "_-.".contains(found);
     // A key with other characters may have its value in it, as in "API_KEY: VALUE".
-    if name.is_empty() || !name.chars().all(is_part) {
+    if name.is_empty() || !name.chars().all(is_bare) {
         return false;
     }
     let after = after.trim_start();
@@ -124,22 +138,22 @@ mod tests {
         for (line, mistake, expected) in [
             (
                 "env = { A = \"b c\", \"D\" = 'e' } # f",
-                99,
+                None,
                 "env = { A = \"* *\", \"D\" = '*' } # *",
             ),
-            ("a.b.\"c-d\" = 12", 99, "a.b.\"c-d\" = **"),
-            ("\"A: s3cret\" = \"x\"", 99, "\"** ******\" = \"*\""),
-            ("token = 3fs3cret", 9, "token = ********"),
-            ("env = { API_KEY = a, B = c }", 18, "env = { API_KEY = *, * = * }"),
-            ("args = [\"-t\", s3cret==]", 99, "args = [\"**\", ******==]"),
-            ("enabled = true", 99, "enabled = true"),
-            ("[servers.git]", 9, "[servers.git]"),
-            ("[servers.git", 12, "[servers.git"),
-            ("[\"s3cret.x\"]", 99, "[\"********\"]"),
-            ("a = \"s3cret", 4, "a = \"******"),
-            ("args = [\"-t\", \"s3cret\"=", 99, "args = [\"**\", \"******\"="),
-            ("args = [\"-t\", \"s3cret\"=x", 99, "args = [\"**\", \"******\"=*"),
-            ("\"s3cret\"=", 99, "\"******\"="),
+            ("a.b.\"c-d\" = 12", None, "a.b.\"c-d\" = **"),
+            ("\"A: s3cret\" = \"x\"", None, "\"** ******\" = \"*\""),
+            ("token = 3fs3cret", Some(9), "token = ********"),
+            ("env = { API_KEY = a, B = c }", Some(18), "env = { ******* = *, * = * }"),
+            ("args = [\"-t\", s3cret==]", None, "args = [\"**\", ******==]"),
+            ("enabled = true", None, "enabled = true"),
+            ("[servers.git]", Some(9), "[servers.git]"),
+            ("[servers.git", Some(12), "[servers.git"),
+            ("[\"s3cret.x\"]", None, "[\"********\"]"),
+            ("a = \"s3cret", Some(4), "a = \"******"),
+            ("args = [\"-t\", \"s3cret\"=", None, "args = [\"**\", \"******\"="),
+            ("args = [\"-t\", \"s3cret\"=x", None, "args = [\"**\", \"******\"=*"),
+            ("\"s3cret\"=", None, "\"******\"="),
         ] {
             assert_eq!(masked_line(line, mistake), expected);
         }
