@@ -10,7 +10,6 @@ use crate::{
     call_record::{ObservedCall, PeerProtocol, RecordedFailure},
     config::RecordedText,
     connection::Connection,
-    fault_class::Fault,
     pool::ServerSlot,
     protocol::{Message, RpcError},
     telemetry::trace_context::TRACEPARENT,
@@ -95,13 +94,9 @@ impl ObservedAttempts {
 
     /// Records that metamcp gives up and answers with this error of its own.
     pub(super) fn ended_by(&mut self, error: &RpcError, answer_bytes: usize) {
-        let (code, cause) = (error.name, error.message.clone());
-        let request = self.request.take();
-        for mut call in self.chain.take().into_iter().chain(request) {
-            call.failed(
-                RecordedFailure { code, fault: Fault::Cancelled, cause: cause.clone() },
-                answer_bytes,
-            );
+        let failure = RecordedFailure::own(error.name, &*error.message);
+        for mut call in [self.chain.take(), self.request.take()].into_iter().flatten() {
+            call.failed(failure.clone(), answer_bytes);
         }
     }
 

@@ -136,7 +136,7 @@ impl CallEntry {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::sync::Arc;
 
     use super::*;
     use crate::call_record::{CallSum, record::tests::record};
@@ -147,15 +147,7 @@ mod tests {
         // A directory is in the place of the file.
         let mut log = CallLog::File(RotatedFile::new(directory.path().to_owned()));
         let last = Arc::new(record("git", "log"));
-        let sum = CallSum {
-            last: Arc::clone(&last),
-            is_of_one_tool: true,
-            n_calls: 812,
-            total: Duration::ZERO,
-            longest: Duration::ZERO,
-            request_bytes: 0,
-            answer_bytes: 0,
-        };
+        let sum = CallSum { n_calls: 812, ..CallSum::empty(Arc::clone(&last)) };
         let entries =
             vec![CallEntry::Dropped(7), CallEntry::Call(last), CallEntry::Sum(Box::new(sum))];
         let outcome = log.write(entries, RecordedCalls::All);

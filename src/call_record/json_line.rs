@@ -198,15 +198,7 @@ mod tests {
     fn a_line_has_the_members_that_have_a_value() {
         insta::assert_snapshot!(shown(&CallEntry::Call(Arc::new(record("git", "log")))), @r#"{"time":"2026-11-27T00:00:00.000Z","call":12,"client":"claude-code","clientVersion":"2.1.4","uid":1000,"session":7,"view":"direct","method":"tools/call","server":"git","tool":"log","outcome":"ok","durationMs":12.345,"requestBytes":100,"answerBytes":2000,"generation":3}"#);
         let gap = shown(&CallEntry::Dropped(3));
-        let sum = CallSum {
-            last: Arc::new(record("git", "log")),
-            is_of_one_tool: true,
-            n_calls: 812,
-            total: Duration::ZERO,
-            longest: Duration::ZERO,
-            request_bytes: 0,
-            answer_bytes: 0,
-        };
+        let sum = CallSum { n_calls: 812, ..CallSum::empty(Arc::new(record("git", "log"))) };
         let of_one = shown(&CallEntry::Sum(Box::new(sum.clone())));
         assert!(of_one.contains(r#""server":"git","tool":"log","outcome":"ok","calls":812"#));
         let sum = CallSum { is_of_one_tool: false, ..sum };

@@ -15,6 +15,13 @@ pub struct RecordedFailure {
     pub cause: String,
 }
 
+impl RecordedFailure {
+    /// Returns a failure that the caller or metamcp itself has caused.
+    pub fn own(code: &'static str, cause: impl Into<String>) -> Self {
+        Self { code, fault: Fault::Cancelled, cause: cause.into() }
+    }
+}
+
 impl From<RecordedFailure> for CallOutcome {
     fn from(failure: RecordedFailure) -> Self {
         let RecordedFailure { code, fault, cause } = failure;

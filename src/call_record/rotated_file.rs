@@ -42,23 +42,18 @@ impl RotatedFile {
         if self.n_bytes > 0 && self.n_bytes + lines.len() as u64 > self.bytes_max {
             self.rotate()?;
         }
-        self.open()?;
-        let n_before = self.n_bytes;
-        let Some(file) = &mut self.open else { return Err(io::ErrorKind::NotFound.into()) };
-        let written = file.write_all(lines);
-        match written {
-            Ok(()) => self.n_bytes += lines.len() as u64,
-            Err(_) => {
-                // A part of a line would spoil the next one. If it stays, the file cannot be mended.
-                let _unless_broken = file.set_len(n_before);
-                self.open = None;
-            }
+        let written = self.open().and_then(|file| file.write_all(lines));
+        if written.is_ok() {
+            self.n_bytes += lines.len() as u64;
+        } else if let Some(file) = self.open.take() {
+            // A part of a line would spoil the next one. If it stays, the file cannot be mended.
+            let _unless_broken = file.set_len(self.n_bytes);
         }
         written
     }
 
     /// Opens the file, readable only by its owner, and continues it.
-    fn open(&mut self) -> io::Result<()> {
+    fn open(&mut self) -> io::Result<&mut File> {
         if self.open.is_none() {
             if let Some(directory) = self.path.parent() {
                 fs::create_dir_all(directory)?;
@@ -77,7 +72,7 @@ impl RotatedFile {
             self.n_bytes = metadata.len();
             self.open = Some(file);
         }
-        Ok(())
+        self.open.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Returns the files that may have lines, the oldest first.

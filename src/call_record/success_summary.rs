@@ -41,6 +41,19 @@ pub struct CallSum {
 }
 
 impl CallSum {
+    /// Returns the sum of no calls so far, of the tool of `last`.
+    pub(super) fn empty(last: Arc<CallRecord>) -> Self {
+        Self {
+            last,
+            is_of_one_tool: true,
+            n_calls: 0,
+            total: Duration::ZERO,
+            longest: Duration::ZERO,
+            request_bytes: 0,
+            answer_bytes: 0,
+        }
+    }
+
     /// Returns the average duration.
     pub(super) fn average(&self) -> Duration {
         self.total / u32::try_from(self.n_calls).unwrap_or(u32::MAX).max(1)
@@ -77,15 +90,7 @@ impl SuccessSummary {
             // Too many tools for one second: by client only.
             (key.1, key.2) = (None, None);
         }
-        let sum = self.sums.entry(key).or_insert_with(|| CallSum {
-            last: Arc::clone(&call),
-            is_of_one_tool: true,
-            n_calls: 0,
-            total: Duration::ZERO,
-            longest: Duration::ZERO,
-            request_bytes: 0,
-            answer_bytes: 0,
-        });
+        let sum = self.sums.entry(key).or_insert_with(|| CallSum::empty(Arc::clone(&call)));
         sum.is_of_one_tool &= is_of_one_tool;
         sum.n_calls += 1;
         sum.total += call.duration;

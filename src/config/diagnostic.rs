@@ -218,13 +218,12 @@ impl ConfigProblem {
             message = masked_message(&message);
         }
         let is_syntax = self.hidden == HiddenPart::FromMistake;
-        // Where quotes of a long string are missing, its lines look like keys.
-        let is_continued =
-            is_syntax && has_open_quote(section) || (is_syntax || is_secret) && is_open(section);
-        if is_in_long_string(before_line) || is_syntax && has_long_string(before_line) {
-            shown = masked_words(&shown);
-        } else if is_continued {
-            // In a value that began on an earlier line, nothing is a key.
+        // In a value that began on an earlier line, nothing is a key. Where quotes are missing, its
+        // lines look like keys.
+        let is_continued = is_in_long_string(before_line)
+            || is_syntax && (has_long_string(before_line) || has_open_quote(section))
+            || (is_syntax || is_secret) && is_open(section);
+        if is_continued {
             shown = masked_words(&shown);
         } else if is_syntax {
             shown = masked_line(&shown, Some(start - line_start));

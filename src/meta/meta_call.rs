@@ -10,7 +10,6 @@ use super::{
 use crate::{
     call_record::{ParentCall, RecordedFailure},
     connection::{ConnectionLimits, ForwardedHeaders},
-    fault_class::Fault,
     forward::Forwarder,
     protocol::{Message, RpcError, jsonrpc::MessagePart},
     provision::Provisioner,
@@ -112,10 +111,7 @@ impl MetaRefusal {
     /// Returns the failure as the record of the call tells it.
     pub(super) fn to_record(&self) -> RecordedFailure {
         match self {
-            Self::Protocol(error, cause) => {
-                let (fault, cause) = (Fault::Cancelled, cause.clone());
-                RecordedFailure { code: error.name, fault, cause }
-            }
+            Self::Protocol(error, cause) => RecordedFailure::own(error.name, cause),
             Self::Tool(error) => error.to_record(),
         }
     }

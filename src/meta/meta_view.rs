@@ -24,7 +24,6 @@ use crate::{
     config::{ToolSet, defaults},
     connection::ForwardedHeaders,
     era,
-    fault_class::Fault,
     forward::{Forwarder, RequestOutcome, discovery_result, initialize_result, missing, quoted},
     protocol::{
         Message, RpcError,
@@ -168,8 +167,7 @@ impl MetaView {
         let Some(tool) = MetaTool::named(&name, &self.services.forwarder.peek_config().tools.sets)
         else {
             let error = self.no_meta_tool(&name).for_era(session.era());
-            let cause = "there is no such tool at this path".to_owned();
-            let failure = RecordedFailure { code: error.name, fault: Fault::Cancelled, cause };
+            let failure = RecordedFailure::own(error.name, "there is no such tool at this path");
             let answer = error.render(request.part(MessagePart::Id));
             return Err(MetaFailure::Refused(Box::new(RefusedCall {
                 answer,

@@ -19,11 +19,10 @@ pub(super) fn calls(calls: &Value) -> Html {
     if is_off {
         html.markup("<p class=\"cause\">The service observes no calls: <code>telemetry.enabled</code> is false. Set <code>enabled = true</code> under <code>[telemetry]</code> in the configuration, then run <code>metamcp reload</code>.</p>");
     }
-    if calls.is_empty() && is_off {
-        return html;
-    }
     if calls.is_empty() {
-        html.markup("<p>No call has ended yet.</p>");
+        if !is_off {
+            html.markup("<p>No call has ended yet.</p>");
+        }
         return html;
     }
     calls.reverse();

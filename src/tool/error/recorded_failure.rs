@@ -3,7 +3,7 @@
 //! The messages are for the model: they quote arguments and servers. A record does neither.
 
 use super::{ErrorCode, ErrorObject};
-use crate::{call_record::RecordedFailure, fault_class::Fault};
+use crate::call_record::RecordedFailure;
 
 impl ErrorObject {
     /// Returns the failure as the record of its call tells it.
@@ -11,8 +11,7 @@ impl ErrorObject {
         if let Some(record) = &self.record {
             return (**record).clone();
         }
-        let cause = self.recorded_cause().to_owned();
-        RecordedFailure { code: self.to_rpc().name, fault: Fault::Cancelled, cause }
+        RecordedFailure::own(self.to_rpc().name, self.recorded_cause())
     }
 
     fn recorded_cause(&self) -> &'static str {
