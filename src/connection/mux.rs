@@ -19,6 +19,8 @@ use std::{
     time::Duration,
 };
 
+use foldhash::quality::RandomState;
+
 use crate::{
     capacity_holder::Holder,
     fair_share::QueueTicket,
@@ -36,7 +38,7 @@ pub(super) struct Mux<W> {
     next: u64,
     /// No caller waits for a request before this one. Only [`Mux::has_older`] advances it.
     oldest: u64,
-    entries: HashMap<u64, Entry<W>>,
+    entries: HashMap<u64, Entry<W>, RandomState>,
     /// Entries that drain, in the order in which they were abandoned; some may be settled by now.
     draining: VecDeque<(Duration, u64)>,
     /// The number of abandoned requests that the server works on.
@@ -45,7 +47,7 @@ pub(super) struct Mux<W> {
     draining_max: usize,
     /// Questions of metamcp itself about the server: they are not work, take no room and do not
     /// drain.
-    probes: HashMap<u64, W>,
+    probes: HashMap<u64, W, RandomState>,
     /// Present while requests wait for room, and until there is ample room.
     waitlist: Option<Box<Waitlist<W>>>,
 }
@@ -78,12 +80,12 @@ impl<W: Queueable> Mux<W> {
         Self {
             next: 1,
             oldest: 1,
-            entries: HashMap::new(),
+            entries: HashMap::default(),
             draining: VecDeque::new(),
             n_draining: 0,
             in_flight_max,
             draining_max,
-            probes: HashMap::new(),
+            probes: HashMap::default(),
             waitlist: None,
         }
     }

@@ -11,6 +11,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use foldhash::quality::RandomState;
 use tokio::{
     sync::mpsc,
     time::{self, Instant, MissedTickBehavior},
@@ -38,6 +39,9 @@ type HeldNotices = Debounce<(usize, Notice), (Arc<Session>, Bytes)>;
 /// The notices that are gathered during a cold start.
 type GatheredNotices = ColdStart<(usize, Notice), (Arc<Session>, Notice, Bytes)>;
 
+/// Sessions by their ids.
+type SessionsById = HashMap<Arc<str>, Arc<Session>, RandomState>;
+
 /// The sessions of clients, by the id that the client sends.
 #[derive(Debug)]
 pub struct SessionRegistry {
@@ -48,7 +52,7 @@ pub struct SessionRegistry {
     /// any.
     notice_policy: ArcSwap<config::ToolsConfig>,
     pub(super) since: Instant,
-    by_id: RwLock<HashMap<Arc<str>, Arc<Session>>>,
+    by_id: RwLock<SessionsById>,
     ended_sessions: Mutex<EndedSessions>,
     pub(super) held_calls: HeldCallStore,
     pub(super) n_keys: AtomicU64,
@@ -319,12 +323,12 @@ impl SessionRegistry {
         }
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, SessionsById> {
         // Held only for statements on plain data, like `write`.
         self.by_id.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Session>>> {
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, SessionsById> {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -338,10 +342,7 @@ pub async fn sleep_until(moment: Option<Instant>) {
 }
 
 /// Returns the least recently used session, apart from `except` and those in use.
-pub(super) fn oldest(
-    by_id: &HashMap<Arc<str>, Arc<Session>>,
-    except: &Arc<Session>,
-) -> Option<Arc<str>> {
+pub(super) fn oldest(by_id: &SessionsById, except: &Arc<Session>) -> Option<Arc<str>> {
     let idle =
         by_id.iter().filter(|(_, session)| !Arc::ptr_eq(session, except) && !session.is_in_use());
     idle.min_by_key(|(_, session)| session.used_ms.load(Ordering::Relaxed))
