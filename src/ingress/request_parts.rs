@@ -74,13 +74,20 @@ pub(super) async fn read_body_up_to(
 /// Requires JSON: a page of another site can send plain text without a preflight, but not JSON.
 pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), IngressError> {
     let declared = header_text(headers, &CONTENT_TYPE).unwrap_or_default();
+    // Nearly all clients send exactly this value.
+    if declared == JSON {
+        return Ok(());
+    }
     let kind = declared.split(';').next().unwrap_or_default().trim();
-    if kind.eq_ignore_ascii_case("application/json") {
+    if kind.eq_ignore_ascii_case(JSON) {
         Ok(())
     } else {
         Err(IngressError::ContentType(declared.to_owned()))
     }
 }
+
+/// The required type of a body. Source: MCP 2025-11-25, "Sending Messages to the Server".
+const JSON: &str = "application/json";
 
 /// The required `Accept` value. Source: MCP 2025-11-25, "Sending Messages to the Server".
 const BOTH: &str = "application/json, text/event-stream";
