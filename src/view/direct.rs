@@ -63,7 +63,7 @@ impl DirectView {
     /// was read.
     pub(super) fn header_parameters(&self, tool: &str) -> Vec<HeaderParameter> {
         let slot = server_name::split_qualified(tool)
-            .and_then(|(server, _)| self.forwarder.pool().slot(server.as_str()));
+            .and_then(|(server, _)| self.forwarder.pool().slot(server));
         let Some(slot) = slot else { return Vec::new() };
         slot.hints().header_parameters(|known| alias::exposed(slot.name(), known) == tool)
     }
@@ -217,7 +217,7 @@ impl DirectView {
             let slot = slot.ok_or_else(|| self.unqualified(qualified.to_owned()))?;
             return Ok((slot, qualified.to_owned()));
         };
-        let slot = self.forwarder.declared_slot(server.as_str())?;
+        let slot = self.forwarder.declared_slot(server)?;
         let item = match alias::may_be_alias(item) {
             true => self.item_of_alias(session, &slot, list, item).await,
             false => item.to_owned(),
