@@ -1,6 +1,9 @@
 //! Times and durations as people read them.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    fmt::Write as _,
+    time::{Duration, SystemTime},
+};
 
 use chrono::{DateTime, FixedOffset, SecondsFormat, Utc};
 
@@ -23,6 +26,31 @@ pub fn rfc3339(unix_ms: i64, offset_minutes: i64) -> String {
     match seconds.and_then(FixedOffset::east_opt) {
         Some(offset) => stamp(&time.with_timezone(&offset)),
         None => stamp(&time),
+    }
+}
+
+/// Texts of times of which most are in the same second as the one before.
+#[derive(Debug, Default)]
+pub struct TimeTexts {
+    second: u64,
+    /// The text of the last time, if there is one.
+    text: String,
+}
+
+impl TimeTexts {
+    /// Returns a time, in milliseconds since 1970, in RFC 3339 in UTC.
+    pub fn rfc3339(&mut self, unix_ms: u64) -> &str {
+        let (second, ms) = (unix_ms / 1000, unix_ms % 1000);
+        if self.text.is_empty() || second != self.second {
+            self.second = second;
+            self.text = rfc3339(i64::try_from(unix_ms).unwrap_or(i64::MAX), 0);
+        } else {
+            let start = self.text.len() - "000Z".len();
+            self.text.truncate(start);
+            // Writing to a string cannot fail.
+            let _infallible = write!(self.text, "{ms:03}Z");
+        }
+        &self.text
     }
 }
 
@@ -83,6 +111,15 @@ pub fn in_seconds(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_one_second_have_the_same_text_one_by_one() {
+        let mut texts = TimeTexts::default();
+        for unix_ms in [0, 7, 70, 999, 1000, 1_709_251_199_999, 1_709_251_199_000, 0, u64::MAX] {
+            let expected = rfc3339(i64::try_from(unix_ms).unwrap_or(i64::MAX), 0);
+            assert_eq!(texts.rfc3339(unix_ms), expected);
+        }
+    }
 
     #[test]
     fn known_moments_are_written_in_rfc_3339() {

@@ -17,7 +17,7 @@
 //!
 //! A retry connects again, or takes a connection that another client has made meanwhile.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use tokio::time::{self, Instant};
 
@@ -243,11 +243,13 @@ impl Attempts {
         let (holder, server, connection) = (self.holder, self.slot.name(), &lease.connection);
         let is_internal = matches!(self.adapter.client, ClientEra::Metamcp);
         let forwarded = self.forwarded_to_server()?;
-        let request = self
+        let mut request = self
             .adapter
             .outgoing(&self.request, &self.slot, connection)
             .map_err(|source| CallError::Untranslatable(server.clone(), source))?;
-        let request = self.observed.traced(request);
+        if let Some(traced) = self.observed.traced(&request) {
+            request = Cow::Owned(traced);
+        }
         let sent = match is_internal {
             true => connection.call_internal(holder, &request, limits).await,
             false => connection.call(holder, &request, limits, forwarded).await,

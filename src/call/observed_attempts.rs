@@ -3,8 +3,6 @@
 //! Most calls of clients are one request to one server, and have one record. A chain of calls has a
 //! record, and each of its requests has one, too.
 
-use std::borrow::Cow;
-
 use super::CallError;
 use crate::{
     call_record::{ObservedCall, PeerProtocol, RecordedFailure},
@@ -60,9 +58,10 @@ impl ObservedAttempts {
     /// only now: the connection knows which secrets they must not have.
     pub(super) fn sent(&mut self, slot: &ServerSlot, connection: &Connection, request: &Message) {
         if let Some(call) = &mut self.request {
-            let version = connection.profile().map(|profile| profile.protocol_version.as_str());
-            let protocol = PeerProtocol::of_server(&slot.declared().transport, version);
-            call.sent(connection.generation(), protocol);
+            call.sent(connection.generation(), || {
+                let version = connection.profile().map(|profile| profile.protocol_version.as_str());
+                PeerProtocol::of_server(&slot.declared().transport, version)
+            });
             let form = slot.declared().record_texts;
             if form != RecordedText::None {
                 call.records_texts(form, request, connection.redactors());
@@ -70,12 +69,10 @@ impl ObservedAttempts {
         }
     }
 
-    /// Returns the request with what the server learns about the trace, if spans are exported.
-    pub(super) fn traced<'a>(&self, request: Cow<'a, Message>) -> Cow<'a, Message> {
-        let Some(trace) = self.request.as_ref().and_then(ObservedCall::traceparent) else {
-            return request;
-        };
-        Cow::Owned(request.with_params(|params| {
+    /// Returns `request` with what the server learns about the trace, if spans are exported.
+    pub(super) fn traced(&self, request: &Message) -> Option<Message> {
+        let trace = self.request.as_ref()?.traceparent()?;
+        Some(request.with_params(|params| {
             let value = format!("\"{trace}\"");
             params.set_in_object("_meta", TRACEPARENT, &value);
         }))

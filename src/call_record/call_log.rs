@@ -9,6 +9,7 @@ use super::{CallEntry, journal_entry, json_line, rotated_file::RotatedFile};
 use crate::{
     config::{RecordedCalls, defaults},
     telemetry::{journal_socket::JournalSocket, log},
+    time_format::TimeTexts,
 };
 
 /// The file below the state directory.
@@ -20,7 +21,7 @@ pub enum CallLog {
     /// The journal.
     Journal(JournalSocket),
     /// A file with one JSON object on each line.
-    File(RotatedFile),
+    File(RotatedFile, TimeTexts),
 }
 
 impl CallLog {
@@ -33,7 +34,11 @@ impl CallLog {
         {
             return Some(Self::Journal(journal));
         }
-        Some(Self::File(RotatedFile::new(Self::file_in(state?))))
+        Some(Self::in_file(Self::file_in(state?)))
+    }
+
+    fn in_file(path: PathBuf) -> Self {
+        Self::File(RotatedFile::new(path), TimeTexts::default())
     }
 
     /// Returns the file below the directory `state`.
@@ -50,7 +55,7 @@ impl CallLog {
     pub fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Journal(_) => None,
-            Self::File(file) => Some(file.path().to_owned()),
+            Self::File(file, _) => Some(file.path().to_owned()),
         }
     }
 
@@ -73,10 +78,10 @@ impl CallLog {
                     outcome.error = Some(error);
                 }
             }
-            Self::File(file) => {
+            Self::File(file, times) => {
                 let (mut lines, mut n_calls, mut n_own) = (Vec::new(), 0, 0);
                 for entry in wanted {
-                    json_line::add_line(&entry, &mut lines);
+                    json_line::add_line(&entry, times, &mut lines);
                     n_calls += entry.n_calls();
                     n_own += entry.n_own_calls();
                 }
@@ -136,8 +141,6 @@ impl CallEntry {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::call_record::{CallSum, record::tests::record};
 
@@ -145,9 +148,9 @@ mod tests {
     fn entries_that_cannot_be_written_are_counted_by_their_calls() {
         let directory = tempfile::tempdir().unwrap();
         // A directory is in the place of the file.
-        let mut log = CallLog::File(RotatedFile::new(directory.path().to_owned()));
-        let last = Arc::new(record("git", "log"));
-        let sum = CallSum { n_calls: 812, ..CallSum::empty(Arc::clone(&last)) };
+        let mut log = CallLog::in_file(directory.path().to_owned());
+        let last = record("git", "log");
+        let sum = CallSum { n_calls: 812, ..CallSum::empty(last.clone()) };
         let entries =
             vec![CallEntry::Dropped(7), CallEntry::Call(last), CallEntry::Sum(Box::new(sum))];
         let outcome = log.write(entries, RecordedCalls::All);

@@ -23,7 +23,8 @@ use prometheus_client::{
 
 use super::{CallOutcome, CallRecord};
 use crate::{
-    config::defaults, server_name::ServerName, telemetry::duration_histogram::DurationHistogram,
+    config::defaults, protocol::payloads::method, server_name::ServerName,
+    telemetry::duration_histogram::DurationHistogram,
 };
 
 /// The name of tools and servers beyond [`defaults::METRIC_SERIES_MAX`].
@@ -72,8 +73,9 @@ enum ErrorType {
     Code(i64),
 }
 
+/// The durations and sizes of calls with the same labels.
 #[derive(Debug, Default)]
-struct OperationMetrics {
+pub(super) struct OperationMetrics {
     /// The durations that clients saw.
     by_client: DurationHistogram,
     /// The durations from the last attempt to the answer of the server.
@@ -86,12 +88,22 @@ struct OperationMetrics {
 impl CallMetrics {
     /// Counts a call.
     pub(super) fn count(&self, call: &CallRecord) {
-        let metrics = self.of(OperationLabels {
-            method: call.method,
-            server: call.server.clone(),
-            tool: call.item.clone(),
-            error: ErrorType::of(&call.outcome),
-        });
+        let metrics = || {
+            self.of(OperationLabels {
+                method: call.method,
+                server: call.subject.server.clone(),
+                tool: call.subject.item.clone(),
+                error: ErrorType::of(&call.outcome),
+            })
+        };
+        let searched;
+        let metrics = match call.method == method::TOOLS_CALL && call.outcome.is_ok() {
+            true => call.subject.succeeded.get_or_init(metrics),
+            false => {
+                searched = metrics();
+                &searched
+            }
+        };
         metrics.by_client.observe(call.duration);
         if let Some(at_server) = call.at_server {
             metrics.by_server.get_or_init(DurationHistogram::default).observe(at_server);

@@ -31,13 +31,13 @@ impl CallTexts {
         form: RecordedText,
         request: &Message,
         secrets: &[Redactor],
-    ) -> Option<Box<Self>> {
+    ) -> Option<Self> {
         if form == RecordedText::None {
             return None;
         }
         let arguments = request.params().and_then(|params| ObjectMembers::one(params, "arguments"));
         let arguments = arguments.map(|text| recorded(form, text, secrets));
-        Some(Box::new(Self { form, arguments, result: None }))
+        Some(Self { form, arguments, result: None })
     }
 
     /// Adds the result of the answer, without the `secrets`.

@@ -2,6 +2,15 @@
 
 use std::time::Duration;
 
+/// The length of a slot of the last minute.
+pub(super) const MINUTE_SLOT_SECONDS: u64 = 10;
+/// The number of slots of the last minute.
+pub(super) const MINUTE_SLOTS: usize = 6;
+/// The length of a slot of the history of a server.
+pub(super) const HISTORY_SLOT_SECONDS: u64 = 15;
+/// The number of slots of that history: ten minutes.
+pub const HISTORY_SLOTS: usize = 40;
+
 /// The calls in one slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTotals {

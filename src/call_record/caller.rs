@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use super::PeerProtocol;
+use super::{PeerProtocol, PeerTransport};
 use crate::{
     capacity_holder::{Account, AccountMember, Holder},
     config::defaults,
@@ -85,7 +85,7 @@ impl Caller {
             let version = env!("CARGO_PKG_VERSION").to_owned();
             Arc::new(ClientName { name: "metamcp".to_owned(), version })
         });
-        let protocol = PeerProtocol { transport: Some(PeerProtocol::UNIX), version: None };
+        let protocol = PeerProtocol::new(Some(PeerTransport::Unix), None);
         Self { name: Arc::clone(&METAMCP), holder, view: CallView::Operator, protocol }
     }
 

@@ -115,8 +115,8 @@ fn add_common(fields: &mut JournalEntry, record: &CallRecord, names_tool: bool) 
     fields.add("MCP_START_USEC", record.started_us);
     fields.add("MCP_METHOD", record.method);
     if names_tool {
-        fields.add_some("MCP_SERVER", record.server.as_ref());
-        fields.add_some("MCP_TOOL", record.item.as_deref());
+        fields.add_some("MCP_SERVER", record.server());
+        fields.add_some("MCP_TOOL", record.item());
     }
     fields.add("MCP_CLIENT", &record.caller.name.name);
     fields.add("MCP_CLIENT_VERSION", &record.caller.name.version);
@@ -153,7 +153,7 @@ fn priority(outcome: &CallOutcome) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::time::Duration;
 
     use super::*;
     use crate::{call_record::record::tests::record, fault_class::Fault};
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_entry_names_the_client_the_tool_and_the_outcome() {
-        insta::assert_snapshot!(shown(CallEntry::Call(Arc::new(record("git", "log")))), @"
+        insta::assert_snapshot!(shown(CallEntry::Call(record("git", "log"))), @"
         SYSLOG_IDENTIFIER=metamcp
         PRIORITY=6
         MCP_CALL=12
@@ -193,7 +193,7 @@ mod tests {
         MCP_GENERATION=3
         MCP_RETRIES=0
         ");
-        insta::assert_snapshot!(shown(CallEntry::Call(Arc::new(failed("no answer")))), @"
+        insta::assert_snapshot!(shown(CallEntry::Call(failed("no answer"))), @"
         SYSLOG_IDENTIFIER=metamcp
         PRIORITY=4
         MCP_CALL=12
@@ -225,7 +225,7 @@ mod tests {
     fn a_sum_says_how_many_calls_it_stands_for() {
         let (total, longest) = (Duration::from_secs(3), Duration::from_millis(40));
         let sum = CallSum {
-            last: Arc::new(record("git", "log")),
+            last: record("git", "log"),
             is_of_one_tool: true,
             n_calls: 812,
             total,

@@ -1,176 +1,155 @@
-//! A record as JSON, for `metamcp calls`, for the file and for the page.
+//! A record as a line of JSON, for the file, for `metamcp calls` and for the page.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::{CallEntry, CallOutcome, CallRecord, CallSum};
-use crate::{config::RecordedText, time_format};
+use crate::time_format::{self, TimeTexts};
 
-/// A record, a sum or a gap as a JSON object. Members without a value are left out.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CallLine<'a> {
-    time: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    call: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client_version: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    uid: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    view: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorName>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fault: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<&'a str>,
-    /// The number of calls that a sum stands for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    calls: Option<u64>,
-    /// The duration of the call, or of all calls of a sum together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    longest_ms: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answer_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    generation: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retries: Option<u32>,
-    /// The texts, or their hashes, where the operator asks for them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    texts: Option<RecordedText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arguments: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'a str>,
-    /// The number of the call that caused this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    trace_id: Option<String>,
-    /// The number of records that were dropped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dropped: Option<u64>,
+/// Returns the key of a member that is not the first one. The name needs no escapes.
+macro_rules! key {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":")
+    };
 }
-
-/// The name of an error of metamcp, or the code of an error of a server.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum ErrorName {
-    Metamcp(&'static str),
-    Server(i64),
-}
-
-impl<'a> CallLine<'a> {
-    /// Returns the object of a record.
-    pub fn of_call(record: &'a CallRecord) -> Self {
-        let CallRecord { caller, outcome, .. } = record;
-        let line = Self {
-            call: Some(record.number),
-            uid: caller.uid(),
-            token: caller.token(),
-            session: caller.session(),
-            duration_ms: Some(milliseconds(record.duration)),
-            request_bytes: Some(record.request_bytes),
-            answer_bytes: Some(record.answer_bytes),
-            generation: record.generation,
-            retries: Some(record.n_retries).filter(|n_retries| *n_retries > 0),
-            texts: record.texts.as_ref().map(|texts| texts.form),
-            arguments: record.texts.as_ref().and_then(|texts| texts.arguments.as_deref()),
-            result: record.texts.as_ref().and_then(|texts| texts.result.as_deref()),
-            parent: record.parent,
-            trace_id: record.trace_id(),
-            ..Self::common(record)
-        };
-        match outcome {
-            CallOutcome::Failed { code, fault, cause } => Self {
-                error: Some(ErrorName::Metamcp(code)),
-                fault: Some(fault.name()),
-                cause: Some(cause),
-                ..line
-            },
-            CallOutcome::ServerError(code) => {
-                Self { error: Some(ErrorName::Server(*code)), ..line }
-            }
-            CallOutcome::Ok | CallOutcome::ToolError | CallOutcome::Cancelled => line,
-        }
-    }
-
-    /// Returns the object of an entry.
-    pub(super) fn of_entry(entry: &'a CallEntry) -> Self {
-        match entry {
-            CallEntry::Call(record) => Self::of_call(record),
-            CallEntry::Sum(sum) => Self::of_sum(sum),
-            CallEntry::Dropped(n_dropped) => Self {
-                time: time_format::rfc3339(unix_ms(time_format::now_ms()), 0),
-                dropped: Some(*n_dropped),
-                ..Self::default()
-            },
-        }
-    }
-
-    fn of_sum(sum: &'a CallSum) -> Self {
-        let common = Self::common(&sum.last);
-        let (server, tool) = match sum.is_of_one_tool {
-            true => (common.server, common.tool),
-            false => (None, None),
-        };
-        Self {
-            server,
-            tool,
-            calls: Some(sum.n_calls),
-            duration_ms: Some(milliseconds(sum.total)),
-            longest_ms: Some(milliseconds(sum.longest)),
-            request_bytes: Some(sum.request_bytes),
-            answer_bytes: Some(sum.answer_bytes),
-            ..common
-        }
-    }
-
-    fn common(record: &'a CallRecord) -> Self {
-        Self {
-            time: time_format::rfc3339(unix_ms(record.started_us / 1000), 0),
-            client: Some(&record.caller.name.name),
-            client_version: Some(&record.caller.name.version),
-            view: Some(record.caller.view.name()),
-            method: Some(record.method),
-            server: record.server.as_ref().map(|server| server.as_str()),
-            tool: record.item.as_deref(),
-            outcome: Some(record.outcome.name()),
-            ..Self::default()
-        }
-    }
-}
+/// The room for most lines, in bytes, so that a line is not moved while it grows.
+const BYTES: usize = 400;
 
 /// Appends the line of an entry.
-pub(super) fn add_line(entry: &CallEntry, lines: &mut Vec<u8>) {
-    // Cannot fail: the members are plain values, and memory takes all.
-    let _infallible = serde_json::to_writer(&mut *lines, &CallLine::of_entry(entry));
+pub(super) fn add_line(entry: &CallEntry, times: &mut TimeTexts, lines: &mut Vec<u8>) {
+    lines.reserve(BYTES);
+    match entry {
+        CallEntry::Call(record) => add_call(record, times, lines),
+        CallEntry::Sum(sum) => add_sum(sum, times, lines),
+        CallEntry::Dropped(n_dropped) => {
+            let mut line = JsonObject::begin(time_format::now_ms(), times, lines);
+            line.add(key!("dropped"), n_dropped);
+            line.end();
+        }
+    }
     lines.push(b'\n');
 }
 
-fn unix_ms(at_ms: u64) -> i64 {
-    i64::try_from(at_ms).unwrap_or(i64::MAX)
+/// Appends the object of a record.
+fn add_call(record: &CallRecord, times: &mut TimeTexts, text: &mut Vec<u8>) {
+    let CallRecord { caller, outcome, texts, .. } = record;
+    let mut line = JsonObject::begin(record.started_us / 1000, times, text);
+    line.add(key!("call"), record.number);
+    line.add_text(key!("client"), &caller.name.name);
+    line.add_text(key!("clientVersion"), &caller.name.version);
+    line.add_some(key!("uid"), caller.uid());
+    line.add_some(key!("token"), caller.token());
+    line.add_some(key!("session"), caller.session());
+    add_target(&mut line, record, true);
+    match outcome {
+        CallOutcome::Failed { code, fault, cause } => {
+            line.add(key!("error"), code);
+            line.add_text(key!("fault"), fault.name());
+            line.add_text(key!("cause"), cause);
+        }
+        CallOutcome::ServerError(code) => line.add(key!("error"), code),
+        CallOutcome::Ok | CallOutcome::ToolError | CallOutcome::Cancelled => {}
+    }
+    line.add(key!("durationMs"), milliseconds(record.duration));
+    line.add(key!("requestBytes"), record.request_bytes);
+    line.add(key!("answerBytes"), record.answer_bytes);
+    line.add_some(key!("generation"), record.generation);
+    line.add_some(key!("retries"), Some(record.n_retries).filter(|n_retries| *n_retries > 0));
+    if let Some(texts) = texts {
+        line.add(key!("texts"), texts.form);
+        line.add_some(key!("arguments"), texts.arguments.as_deref());
+        line.add_some(key!("result"), texts.result.as_deref());
+    }
+    // The number of the call that caused this one.
+    line.add_some(key!("parent"), record.parent);
+    line.add_some(key!("traceId"), record.trace_id());
+    line.end();
+}
+
+/// Appends the object of a sum. Its durations are those of all calls together, and the longest one.
+fn add_sum(sum: &CallSum, times: &mut TimeTexts, text: &mut Vec<u8>) {
+    let CallSum { last, .. } = sum;
+    let mut line = JsonObject::begin(last.started_us / 1000, times, text);
+    line.add_text(key!("client"), &last.caller.name.name);
+    line.add_text(key!("clientVersion"), &last.caller.name.version);
+    add_target(&mut line, last, sum.is_of_one_tool);
+    line.add(key!("calls"), sum.n_calls);
+    line.add(key!("durationMs"), milliseconds(sum.total));
+    line.add(key!("longestMs"), milliseconds(sum.longest));
+    line.add(key!("requestBytes"), sum.request_bytes);
+    line.add(key!("answerBytes"), sum.answer_bytes);
+    line.end();
+}
+
+fn add_target(line: &mut JsonObject<'_>, record: &CallRecord, names_tool: bool) {
+    line.add_text(key!("view"), record.caller.view.name());
+    line.add_text(key!("method"), record.method);
+    if names_tool {
+        if let Some(server) = record.server() {
+            line.add_text(key!("server"), server.as_str());
+        }
+        if let Some(item) = record.item() {
+            line.add_text(key!("tool"), item);
+        }
+    }
+    line.add_text(key!("outcome"), record.outcome.name());
+}
+
+impl CallRecord {
+    /// Returns the record as a JSON object. Members without a value are left out.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut text = Vec::new();
+        add_call(self, &mut TimeTexts::default(), &mut text);
+        // Cannot fail: it was just written.
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+}
+
+/// A JSON object that is written member by member: a derived `Serialize` takes three times as many
+/// instructions.
+struct JsonObject<'a>(&'a mut Vec<u8>);
+
+impl<'a> JsonObject<'a> {
+    /// Begins an object with the time `at_ms`, in milliseconds since 1970.
+    fn begin(at_ms: u64, times: &mut TimeTexts, text: &'a mut Vec<u8>) -> Self {
+        text.extend_from_slice(b"{\"time\":\"");
+        text.extend_from_slice(times.rfc3339(at_ms).as_bytes());
+        text.push(b'"');
+        Self(text)
+    }
+
+    fn add(&mut self, key: &'static str, value: impl Serialize) {
+        let Self(text) = self;
+        text.extend_from_slice(key.as_bytes());
+        // Cannot fail: the values are plain, and memory takes all.
+        let _infallible = serde_json::to_writer(&mut **text, &value);
+    }
+
+    /// Adds a member that is a string.
+    fn add_text(&mut self, key: &'static str, value: &str) {
+        // Without an early end, this is a few vector instructions. Most texts need no escapes.
+        let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
+        if !value.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+            return self.add(key, value);
+        }
+        let Self(text) = self;
+        text.extend_from_slice(key.as_bytes());
+        text.push(b'"');
+        text.extend_from_slice(value.as_bytes());
+        text.push(b'"');
+    }
+
+    /// Adds a member, if there is a value.
+    fn add_some(&mut self, key: &'static str, value: Option<impl Serialize>) {
+        if let Some(value) = value {
+            self.add(key, value);
+        }
+    }
+
+    fn end(self) {
+        self.0.push(b'}');
+    }
 }
 
 /// Returns a duration in milliseconds, to the microsecond.
@@ -183,22 +162,20 @@ fn milliseconds(duration: Duration) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::call_record::record::tests::record;
 
     fn shown(entry: &CallEntry) -> String {
         let mut lines = Vec::new();
-        add_line(entry, &mut lines);
+        add_line(entry, &mut TimeTexts::default(), &mut lines);
         String::from_utf8(lines).expect("text")
     }
 
     #[test]
     fn a_line_has_the_members_that_have_a_value() {
-        insta::assert_snapshot!(shown(&CallEntry::Call(Arc::new(record("git", "log")))), @r#"{"time":"2026-11-27T00:00:00.000Z","call":12,"client":"claude-code","clientVersion":"2.1.4","uid":1000,"session":7,"view":"direct","method":"tools/call","server":"git","tool":"log","outcome":"ok","durationMs":12.345,"requestBytes":100,"answerBytes":2000,"generation":3}"#);
+        insta::assert_snapshot!(shown(&CallEntry::Call(record("git", "log"))), @r#"{"time":"2026-11-27T00:00:00.000Z","call":12,"client":"claude-code","clientVersion":"2.1.4","uid":1000,"session":7,"view":"direct","method":"tools/call","server":"git","tool":"log","outcome":"ok","durationMs":12.345,"requestBytes":100,"answerBytes":2000,"generation":3}"#);
         let gap = shown(&CallEntry::Dropped(3));
-        let sum = CallSum { n_calls: 812, ..CallSum::empty(Arc::new(record("git", "log"))) };
+        let sum = CallSum { n_calls: 812, ..CallSum::empty(record("git", "log")) };
         let of_one = shown(&CallEntry::Sum(Box::new(sum.clone())));
         assert!(of_one.contains(r#""server":"git","tool":"log","outcome":"ok","calls":812"#));
         let sum = CallSum { is_of_one_tool: false, ..sum };

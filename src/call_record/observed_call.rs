@@ -7,11 +7,12 @@ use tokio::time::Instant;
 
 use super::{
     CallOutcome, CallRecord, CallRecorder, CallTexts, ParentCall, PeerProtocol, RecordedFailure,
+    running_calls::{AskedTool, CallTarget},
 };
 use crate::{
-    config::{RecordedText, defaults},
-    protocol::Message,
-    redact::{self, Redactor},
+    config::RecordedText,
+    protocol::{Message, jsonrpc::MessagePart},
+    redact::Redactor,
     server_name::ServerName,
     telemetry::trace_context::TraceParent,
 };
@@ -38,21 +39,26 @@ struct Observation {
     failure: Option<RecordedFailure>,
     /// The redactors of the secrets that the server was given, if the record has texts.
     secrets: Vec<Redactor>,
+    /// The key among the running calls.
+    running: usize,
 }
 
 impl ObservedCall {
-    pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord) -> Self {
+    // Inlined, because the record is copied otherwise.
+    #[inline]
+    pub(super) fn new(recorder: Arc<CallRecorder>, record: CallRecord, asked: AskedTool) -> Self {
         let started = Instant::now();
-        recorder.running().begin(&record, started);
+        let running = recorder.running().begin(asked, started);
         let (sent, failure, secrets) = (None, None, Vec::new());
-        let observation = Observation { record, started, sent, failure, secrets };
+        let observation = Observation { record, started, sent, failure, secrets, running };
         Self { recorder, observation: Some(Box::new(observation)) }
     }
 
     /// Returns the call as the cause of others, before its end.
     pub fn as_parent(&self) -> Option<ParentCall> {
         let record = self.record()?;
-        Some(ParentCall { number: record.number, trace: record.trace, spans: record.spans })
+        let spans = record.spans.as_deref().copied();
+        Some(ParentCall { number: record.number, trace: record.trace, spans })
     }
 
     /// Returns the observation of a call that this one causes, before its end.
@@ -67,50 +73,49 @@ impl ObservedCall {
         self.observation.as_ref().map(|observation| &observation.record)
     }
 
-    fn record_mut(&mut self) -> Option<&mut CallRecord> {
-        self.observation.as_mut().map(|observation| &mut observation.record)
-    }
-
     /// Records the name of the tool, in place of the one in the request, and its server.
     pub fn names(&mut self, server: Option<&ServerName>, tool: &str) {
-        if let Some(record) = self.record_mut() {
-            record.server = server.cloned();
-            record.item = Some(redact::cut(tool, defaults::CALL_RECORD_ITEM_BYTES_MAX).into());
-        }
+        self.set_subject(server, Some(tool));
     }
 
     /// Records that the call goes to `server`, which knows the tool or the prompt by the name in
     /// `request`.
     pub fn routed(&mut self, server: &ServerName, request: &Message) {
-        if let Some(Observation { record, .. }) = self.observation.as_deref_mut() {
-            record.server = Some(server.clone());
-            record.name_item(request);
-            self.recorder.running().routed(record.number, server, record.item.as_ref());
-        }
+        self.set_subject(Some(server), request.unescaped(MessagePart::Name).as_deref());
+    }
+
+    fn set_subject(&mut self, server: Option<&ServerName>, item: Option<&str>) {
+        let Some(Observation { record, running, .. }) = self.observation.as_deref_mut() else {
+            return;
+        };
+        record.subject = self.recorder.subject(server, item, &record.caller.name);
+        self.recorder.running().name(*running, Arc::clone(&record.subject));
     }
 
     /// Records that the call was sent on the connection of this generation, whose server speaks
     /// `protocol`. The second time, it was sent again.
-    pub fn sent(&mut self, generation: u64, protocol: PeerProtocol) {
+    pub fn sent(&mut self, generation: u64, protocol: impl FnOnce() -> PeerProtocol) {
         if let Some(Observation { record, sent, .. }) = self.observation.as_deref_mut() {
             *sent = Some(Instant::now());
             record.n_retries += u32::from(record.generation.is_some());
             record.generation = Some(generation);
-            record.server_protocol = protocol;
+            if record.spans.is_some() {
+                record.server_protocol = protocol();
+            }
         }
     }
 
     /// Records the arguments in `request`, and later the result, in this form and without `secrets`.
     pub fn records_texts(&mut self, form: RecordedText, request: &Message, secrets: Vec<Redactor>) {
         if let Some(observation) = &mut self.observation {
-            observation.record.texts = CallTexts::of_request(form, request, &secrets);
+            observation.record.texts = CallTexts::of_request(form, request, &secrets).map(Arc::new);
             observation.secrets = secrets;
         }
     }
 
     /// Returns what the server learns about the trace, if spans are exported.
     pub fn traceparent(&self) -> Option<TraceParent> {
-        Some(self.record()?.spans?.to_server())
+        Some(self.record()?.spans.as_deref()?.to_server())
     }
 
     /// Ends the call with an answer of the server, or of metamcp in its place. If the request has
@@ -123,7 +128,7 @@ impl ObservedCall {
         let outcome = match failure.take() {
             Some(failure) => failure.into(),
             None => {
-                if let Some(texts) = &mut record.texts {
+                if let Some(texts) = record.texts.as_mut().and_then(Arc::get_mut) {
                     texts.add_answer(answer, secrets);
                 }
                 CallOutcome::of_answer(answer)
@@ -155,19 +160,24 @@ impl ObservedCall {
     /// Ends the observation without a record.
     pub fn discard(mut self) {
         if let Some(observation) = self.observation.take() {
-            self.recorder.running().end(observation.record.number);
+            self.recorder.running().end(observation.running);
         }
     }
 
     fn end(&mut self, outcome: CallOutcome, answer_bytes: usize) {
-        let Some(observation) = self.observation.take() else { return };
+        let Some(mut observation) = self.observation.take() else { return };
         let now = Instant::now();
-        let Observation { mut record, started, sent, .. } = *observation;
+        // Changed in its place: a copy takes as many instructions as the changes.
+        let Observation { record, started, sent, running, .. } = &mut *observation;
         record.outcome = outcome;
         record.answer_bytes = answer_bytes as u64;
-        record.duration = now - started;
+        record.duration = now - *started;
         record.at_server = sent.map(|sent| now - sent);
-        self.recorder.record(Arc::new(record), now);
+        if let Some(CallTarget::Asked(asked)) = self.recorder.running().end(*running) {
+            let item = asked.item();
+            record.subject = self.recorder.subject(None, item.as_deref(), &asked.client);
+        }
+        self.recorder.record(observation.record, now);
     }
 }
 

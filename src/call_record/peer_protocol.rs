@@ -5,28 +5,49 @@ use crate::{config::TransportConfig, protocol::version};
 /// The transport and the protocol version of a client or a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerProtocol {
-    /// The value of `network.transport`. Source: OpenTelemetry, semantic conventions for MCP.
-    pub transport: Option<&'static str>,
-    /// The version of MCP, if it is known.
-    pub version: Option<&'static str>,
+    transport: Option<PeerTransport>,
+    version: Option<&'static str>,
+}
+
+/// The transport below HTTP or MCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerTransport {
+    /// TCP, plain or with TLS.
+    Tcp,
+    /// Standard input and output.
+    Pipe,
+    /// A socket in the file system.
+    Unix,
 }
 
 impl PeerProtocol {
-    /// TCP, plain or with TLS.
-    pub const TCP: &str = "tcp";
-    /// Standard input and output.
-    pub const PIPE: &str = "pipe";
-    /// A socket in the file system.
-    pub const UNIX: &str = "unix";
+    /// Returns the protocol of a client or a server that has negotiated `version`.
+    pub fn new(transport: Option<PeerTransport>, version: Option<&'static str>) -> Self {
+        Self { transport, version }
+    }
+
+    /// Returns the value of `network.transport`. Source: OpenTelemetry, semantic conventions for MCP.
+    pub fn transport(self) -> Option<&'static str> {
+        self.transport.map(|transport| match transport {
+            PeerTransport::Tcp => "tcp",
+            PeerTransport::Pipe => "pipe",
+            PeerTransport::Unix => "unix",
+        })
+    }
+
+    /// Returns the version of MCP, if it is known.
+    pub fn version(self) -> Option<&'static str> {
+        self.version
+    }
 
     /// Returns the protocol of a server that has negotiated `version`.
     pub fn of_server(transport: &TransportConfig, version: Option<&str>) -> Self {
         let transport = match transport {
-            TransportConfig::Stdio { .. } => Self::PIPE,
-            TransportConfig::Unit { .. } => Self::UNIX,
-            TransportConfig::Http(_) => Self::TCP,
+            TransportConfig::Stdio { .. } => PeerTransport::Pipe,
+            TransportConfig::Unit { .. } => PeerTransport::Unix,
+            TransportConfig::Http(_) => PeerTransport::Tcp,
         };
         let known = |version| version::SERVED.into_iter().find(|served| *served == version);
-        Self { transport: Some(transport), version: version.and_then(known) }
+        Self::new(Some(transport), version.and_then(known))
     }
 }

@@ -2,121 +2,171 @@
 
 use std::{
     collections::HashMap,
+    hash::BuildHasher as _,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use foldhash::quality::RandomState;
+use hashbrown::HashTable;
 use tokio::time::Instant;
 
-use super::{CallRecord, CallTotals, ClientName, call_window::CallWindow};
+use super::{
+    CallRecord, CallSubject, CallTotals, ClientName,
+    call_subject::{ServerHistory, SubjectNames},
+    call_window::{CallWindow, HISTORY_SLOT_SECONDS, HISTORY_SLOTS, MINUTE_SLOT_SECONDS},
+};
 use crate::{config::defaults, server_name::ServerName};
 
-/// The length of a slot of the last minute.
-const MINUTE_SLOT_SECONDS: u64 = 10;
-/// The number of slots of the last minute.
-const MINUTE_SLOTS: usize = 6;
-/// The length of a slot of the history of a server.
-const HISTORY_SLOT_SECONDS: u64 = 15;
-/// The number of slots of that history: ten minutes.
-pub const HISTORY_SLOTS: usize = 40;
+/// The name of the subject of all calls whose own subject has no room.
+const OTHER: &str = "other";
 
 /// The calls of the last minutes.
 #[derive(Debug)]
 pub struct RecentCalls {
     started: Instant,
-    windows: Mutex<CallWindows>,
+    subjects: Mutex<ListedSubjects>,
 }
 
+/// The subjects that a search finds.
 #[derive(Debug, Default)]
-struct CallWindows {
-    minute: HashMap<CallSubject, CallWindow<MINUTE_SLOTS>, RandomState>,
-    history: HashMap<ServerName, CallWindow<HISTORY_SLOTS>, RandomState>,
-}
-
-/// The tool that was called, and the client that called it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallSubject {
-    /// The server; `None` for a tool of metamcp.
-    pub server: Option<ServerName>,
-    /// The tool or the prompt.
-    pub item: Option<Arc<str>>,
-    /// The client.
-    pub client: Arc<ClientName>,
+struct ListedSubjects {
+    by_names: HashTable<Arc<CallSubject>>,
+    histories: HashMap<ServerName, ServerHistory, RandomState>,
+    hasher: RandomState,
 }
 
 impl Default for RecentCalls {
     fn default() -> Self {
-        Self { started: Instant::now(), windows: Mutex::default() }
+        Self { started: Instant::now(), subjects: Mutex::default() }
     }
 }
 
 impl RecentCalls {
+    /// Returns the subject of these names. It is a new one if no call had it yet.
+    pub(super) fn subject(
+        &self,
+        server: Option<&ServerName>,
+        item: Option<&str>,
+        client: &Arc<ClientName>,
+    ) -> Arc<CallSubject> {
+        let names = SubjectNames { server: server.map(ServerName::as_str), item, client };
+        let mut subjects = lock(&self.subjects);
+        if let Some(found) = subjects.find(names) {
+            return Arc::clone(found);
+        }
+        let history = server.map(|server| subjects.history(server, self.slots(Instant::now()).1));
+        let added = Arc::new(CallSubject::new(server, item, client, history));
+        if subjects.by_names.len() < defaults::RECENT_SUBJECTS_MAX {
+            subjects.add(&added);
+        }
+        added
+    }
+
     /// Adds a call that ends `now`.
     pub(super) fn add(&self, call: &CallRecord, now: Instant) {
-        let minute_slot = self.slot(now, MINUTE_SLOT_SECONDS);
-        let history_slot = self.slot(now, HISTORY_SLOT_SECONDS);
-        let has_failed = !call.outcome.is_ok();
-        let mut subject = CallSubject {
-            server: call.server.clone(),
-            item: call.item.clone(),
-            client: Arc::clone(&call.caller.name),
-        };
-        let mut windows = self.windows();
-        let CallWindows { minute, history } = &mut *windows;
-        if minute.len() >= defaults::RECENT_SUBJECTS_MAX && !minute.contains_key(&subject) {
-            minute.retain(|_, window| !window.is_empty(minute_slot));
-            if minute.len() >= defaults::RECENT_SUBJECTS_MAX {
-                // One entry for everything that has no room.
-                (subject.item, subject.client) = (Some("other".into()), Arc::default());
-                subject.server = None;
-            }
+        let (minute_slot, history_slot) = self.slots(now);
+        let (subject, has_failed) = (&call.subject, !call.outcome.is_ok());
+        if let Some(history) = &subject.history {
+            lock(history).add(history_slot, call.duration, has_failed);
         }
-        let window = minute.entry(subject).or_insert_with(|| CallWindow::at(minute_slot));
-        window.add(minute_slot, call.duration, has_failed);
-        if let Some(server) = &call.server {
-            if !history.contains_key(server) {
-                history.retain(|_, window| !window.is_empty(history_slot));
-                history.insert(server.clone(), CallWindow::at(history_slot));
-            }
-            if let Some(window) = history.get_mut(server) {
-                window.add(history_slot, call.duration, has_failed);
-            }
+        let mut minute = lock(&subject.minute);
+        // Asked while the minute is locked: a subject is removed only with an empty one.
+        if subject.is_listed() {
+            return minute.add(minute_slot, call.duration, has_failed);
         }
+        drop(minute);
+        let listed = lock(&self.subjects).listed(subject, minute_slot);
+        lock(&listed.minute).add(minute_slot, call.duration, has_failed);
     }
 
     /// Returns the calls of the last minute by tool and client, those with the most calls first.
-    pub fn last_minute(&self) -> Vec<(CallSubject, CallTotals)> {
-        let slot = self.slot(Instant::now(), MINUTE_SLOT_SECONDS);
-        let windows = self.windows();
-        let mut totals: Vec<_> = windows
-            .minute
-            .iter()
-            .map(|(subject, window)| (subject.clone(), window.slots(slot).into_iter().sum()))
+    pub fn last_minute(&self) -> Vec<(Arc<CallSubject>, CallTotals)> {
+        let (slot, _) = self.slots(Instant::now());
+        let subjects: Vec<_> = lock(&self.subjects).by_names.iter().cloned().collect();
+        let mut totals: Vec<_> = subjects
+            .into_iter()
+            .map(|subject| {
+                let totals = lock(&subject.minute).slots(slot).into_iter().sum();
+                (subject, totals)
+            })
             .filter(|(_, totals): &(_, CallTotals)| totals.n_calls > 0)
             .collect();
-        drop(windows);
         totals.sort_by(|(one, of_one), (other, of_other)| {
-            of_other.n_calls.cmp(&of_one.n_calls).then_with(|| one.cmp(other))
+            let by_calls = of_other.n_calls.cmp(&of_one.n_calls);
+            by_calls.then_with(|| one.names().cmp(&other.names()))
         });
         totals
     }
 
     /// Returns the calls to a server in slots of 15 s, oldest first.
     pub fn history(&self, server: &ServerName) -> [CallTotals; HISTORY_SLOTS] {
-        let slot = self.slot(Instant::now(), HISTORY_SLOT_SECONDS);
-        let windows = self.windows();
-        let window = windows.history.get(server);
-        window.map_or([CallTotals::default(); HISTORY_SLOTS], |window| window.slots(slot))
+        let (_, slot) = self.slots(Instant::now());
+        let history = lock(&self.subjects).histories.get(server).cloned();
+        history.map_or([CallTotals::default(); HISTORY_SLOTS], |history| lock(&history).slots(slot))
     }
 
-    fn slot(&self, now: Instant, slot_seconds: u64) -> u64 {
-        now.saturating_duration_since(self.started).as_secs() / slot_seconds
+    /// Returns the slots of `now`: of the last minute, and of the history of a server.
+    fn slots(&self, now: Instant) -> (u64, u64) {
+        let seconds = now.saturating_duration_since(self.started).as_secs();
+        (seconds / MINUTE_SLOT_SECONDS, seconds / HISTORY_SLOT_SECONDS)
+    }
+}
+
+impl ListedSubjects {
+    fn find(&self, names: SubjectNames<'_>) -> Option<&Arc<CallSubject>> {
+        self.by_names.find(self.hasher.hash_one(names), |found| found.names() == names)
     }
 
-    fn windows(&self) -> MutexGuard<'_, CallWindows> {
-        // Held only for statements on plain data.
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    fn add(&mut self, subject: &Arc<CallSubject>) {
+        subject.set_listed(true);
+        let hash = |subject: &Arc<CallSubject>| self.hasher.hash_one(subject.names());
+        self.by_names.insert_unique(hash(subject), Arc::clone(subject), hash);
     }
+
+    /// Returns the subject that calls of `subject` count for: itself, as soon as there is room.
+    fn listed(&mut self, subject: &Arc<CallSubject>, slot: u64) -> Arc<CallSubject> {
+        if let Some(found) = self.find(subject.names()) {
+            return Arc::clone(found);
+        }
+        if self.by_names.len() >= defaults::RECENT_SUBJECTS_MAX {
+            self.by_names.retain(|listed| {
+                listed.set_listed(!lock(&listed.minute).is_empty(slot));
+                listed.is_listed()
+            });
+        }
+        if self.by_names.len() < defaults::RECENT_SUBJECTS_MAX {
+            self.add(subject);
+            return Arc::clone(subject);
+        }
+        // One subject for all that have no room.
+        let client = Arc::default();
+        let names = SubjectNames { server: None, item: Some(OTHER), client: &client };
+        if let Some(found) = self.find(names) {
+            return Arc::clone(found);
+        }
+        let other = Arc::new(CallSubject::new(None, names.item, &client, None));
+        self.add(&other);
+        other
+    }
+
+    /// Returns the history of a server.
+    fn history(&mut self, server: &ServerName, slot: u64) -> ServerHistory {
+        if let Some(found) = self.histories.get(server) {
+            return Arc::clone(found);
+        }
+        self.histories.retain(|_, history| {
+            // A subject still counts its calls there.
+            Arc::strong_count(history) > 1 || !lock(history).is_empty(slot)
+        });
+        let added = ServerHistory::new(Mutex::new(CallWindow::at(slot)));
+        self.histories.insert(server.clone(), Arc::clone(&added));
+        added
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Held only for statements on plain data.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -131,17 +181,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_last_minute_is_kept_by_tool_and_client() {
         let recent = RecentCalls::default();
-        recent.add(&record("git", "log"), Instant::now());
-        recent.add(&record("git", "log"), Instant::now());
-        recent.add(&record("git", "status"), Instant::now());
+        let server = ServerName::new("git").unwrap();
+        let add = |tool: &str| {
+            let subject = recent.subject(Some(&server), Some(tool), &Arc::default());
+            recent.add(&CallRecord { subject, ..record("git", tool) }, Instant::now());
+        };
+        ["log", "log", "status"].into_iter().for_each(add);
         let counts = |recent: &RecentCalls| -> Vec<(String, u64)> {
             let totals = recent.last_minute().into_iter();
-            totals.map(|(it, n)| (it.item.unwrap_or_default().to_string(), n.n_calls)).collect()
+            totals
+                .map(|(it, n)| (it.item.as_deref().unwrap_or_default().to_owned(), n.n_calls))
+                .collect()
         };
         assert_eq!(counts(&recent), [("log".to_owned(), 2), ("status".to_owned(), 1)]);
         time::advance(Duration::from_secs(70)).await;
         assert!(counts(&recent).is_empty());
-        let server = ServerName::new("git").unwrap();
         let history = recent.history(&server);
         assert_eq!(history.iter().map(|slot| slot.n_calls).sum::<u64>(), 3);
         assert_eq!(history[HISTORY_SLOTS - 5].n_calls, 3);
@@ -150,12 +204,28 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_number_of_subjects_is_bounded() {
         let recent = RecentCalls::default();
+        let add = |tool: &str| recent.add(&record("git", tool), Instant::now());
         for number in 0..2 * defaults::RECENT_SUBJECTS_MAX {
-            recent.add(&record("git", &number.to_string()), Instant::now());
+            add(&number.to_string());
         }
         assert_eq!(recent.last_minute().len(), defaults::RECENT_SUBJECTS_MAX + 1);
         time::advance(Duration::from_secs(70)).await;
-        recent.add(&record("git", "log"), Instant::now());
+        add("log");
         assert_eq!(recent.last_minute().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_counts_even_if_its_subject_was_forgotten_while_it_ran() {
+        let recent = RecentCalls::default();
+        let client = Arc::default();
+        let subject = recent.subject(None, Some("slow"), &client);
+        for number in 0..2 * defaults::RECENT_SUBJECTS_MAX {
+            recent.add(&record("git", &number.to_string()), Instant::now());
+        }
+        time::advance(Duration::from_secs(70)).await;
+        recent.add(&CallRecord { subject, ..record("git", "slow") }, Instant::now());
+        let [(found, totals)] = &recent.last_minute()[..] else { panic!("one subject") };
+        assert_eq!((found.item.as_deref(), totals.n_calls), (Some("slow"), 1));
+        assert!(recent.subject(None, Some("slow"), &client).is_listed());
     }
 }

@@ -2,11 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{CallOutcome, CallSpans, CallTexts, Caller, PeerProtocol};
+use super::{CallOutcome, CallSpans, CallSubject, CallTexts, Caller, PeerProtocol};
 use crate::{
-    config::defaults,
-    protocol::{Message, jsonrpc::MessagePart},
-    redact,
     server_name::{self, ServerName},
     telemetry::{ring::RingEntry, trace_context::TraceParent},
 };
@@ -22,10 +19,8 @@ pub struct CallRecord {
     pub caller: Caller,
     /// The method, such as `tools/call`.
     pub method: &'static str,
-    /// The server; `None` for a tool of metamcp.
-    pub server: Option<ServerName>,
-    /// The tool or the prompt, by its own name. A resource has none: its URI may hold a secret.
-    pub item: Option<Arc<str>>,
+    /// The server and the tool, and the client.
+    pub subject: Arc<CallSubject>,
     /// The outcome.
     pub outcome: CallOutcome,
     /// The time from the request to the answer.
@@ -45,11 +40,11 @@ pub struct CallRecord {
     /// The trace and the span of the client that caused the call, if it named them.
     pub trace: Option<TraceParent>,
     /// The arguments and the result, if its server's records have them.
-    pub texts: Option<Box<CallTexts>>,
+    pub texts: Option<Arc<CallTexts>>,
     /// Its own spans, if spans are exported.
-    pub spans: Option<CallSpans>,
+    pub spans: Option<Arc<CallSpans>>,
     /// The id of the client's request, cut to a bounded length, if spans are exported.
-    pub request_id: Option<Box<str>>,
+    pub request_id: Option<Arc<str>>,
     /// The protocol between metamcp and the server that got the request.
     pub server_protocol: PeerProtocol,
 }
@@ -61,7 +56,10 @@ impl RingEntry for CallRecord {
             _ => 0,
         };
         let texts = self.texts.as_ref().map_or(0, |texts| texts.n_bytes());
-        size_of::<Self>() + self.item.as_deref().map_or(0, str::len) + cause + texts
+        // Most records share their subject, but none needs to.
+        let subject = size_of::<CallSubject>() + self.item().map_or(0, str::len);
+        let spans = self.spans.as_ref().map_or(0, |_| size_of::<CallSpans>());
+        size_of::<Self>() + subject + cause + texts + spans
     }
 
     /// Returns the time of the end.
@@ -72,19 +70,19 @@ impl RingEntry for CallRecord {
 }
 
 impl CallRecord {
-    /// Takes the name of the tool or the prompt from its request.
-    pub(super) fn name_item(&mut self, request: &Message) {
-        let name = request.unescaped(MessagePart::Name);
-        let name = name.as_deref().map(|it| redact::cut(it, defaults::CALL_RECORD_ITEM_BYTES_MAX));
-        // Most requests go to their server with the name that the client gave.
-        if name != self.item.as_deref() {
-            self.item = name.map(Into::into);
-        }
+    /// Returns the server; `None` for a tool of metamcp.
+    pub fn server(&self) -> Option<&ServerName> {
+        self.subject.server.as_ref()
+    }
+
+    /// Returns the tool or the prompt, by its own name. A resource has none.
+    pub fn item(&self) -> Option<&str> {
+        self.subject.item.as_deref()
     }
 
     /// Returns the id of the trace, in hexadecimal digits.
     pub fn trace_id(&self) -> Option<String> {
-        let of_spans = self.spans.map(|spans| spans.trace_id);
+        let of_spans = self.spans.as_deref().map(|spans| spans.trace_id);
         let trace_id = of_spans.or(self.trace.map(|trace| trace.trace_id))?;
         Some(format!("{trace_id:032x}"))
     }
@@ -92,13 +90,12 @@ impl CallRecord {
     /// Returns whether `name` is the name of the tool or prompt, alone, behind its server's, or as
     /// `SERVER/NAME`.
     pub fn is_of_tool(&self, name: &str) -> bool {
-        let server = self.server.as_ref().map(|server| server.as_str());
-        server_name::is_tool(name, server, self.item.as_deref())
+        server_name::is_tool(name, self.server().map(ServerName::as_str), self.item())
     }
 
     /// Returns the name of the tool or prompt with its server's, as clients of all servers call it.
     pub fn target(&self) -> String {
-        match (&self.server, self.item.as_deref()) {
+        match (self.server(), self.item()) {
             (Some(server), Some(item)) => server.qualify(item),
             (Some(server), None) => server.to_string(),
             (None, item) => item.unwrap_or(self.method).to_owned(),
@@ -114,22 +111,32 @@ pub(super) mod tests {
         capacity_holder::{Account, AccountMember, Holder},
     };
 
+    /// Returns a subject.
+    pub(in crate::call_record) fn subject(
+        server: Option<&str>,
+        tool: Option<&str>,
+        client: &Arc<ClientName>,
+    ) -> Arc<CallSubject> {
+        let server = server.map(|server| ServerName::new(server).expect("a name"));
+        Arc::new(CallSubject::new(server.as_ref(), tool, client, None))
+    }
+
     /// Returns the record of a successful call.
     pub(in crate::call_record) fn record(server: &str, tool: &str) -> CallRecord {
         let name = ClientName { name: "claude-code".to_owned(), version: "2.1.4".to_owned() };
+        let name = Arc::new(name);
         let holder = Holder { account: Account::User(1000), member: AccountMember::Session(7) };
         CallRecord {
             number: 12,
             started_us: 1_795_737_600_000_000,
             caller: Caller {
-                name: Arc::new(name),
+                name: Arc::clone(&name),
                 holder,
                 view: CallView::Direct,
                 protocol: PeerProtocol::default(),
             },
             method: "tools/call",
-            server: Some(ServerName::new(server).expect("a name")),
-            item: Some(tool.into()),
+            subject: subject(Some(server), Some(tool), &name),
             outcome: CallOutcome::Ok,
             duration: Duration::from_micros(12_345),
             at_server: Some(Duration::from_micros(11_000)),
@@ -149,9 +156,13 @@ pub(super) mod tests {
     #[test]
     fn a_call_is_named_as_clients_of_all_servers_call_it() {
         assert_eq!(record("git", "log").target(), "git__log");
-        let read = CallRecord { item: None, method: "resources/read", ..record("git", "log") };
+        let of = |server, tool| CallRecord {
+            subject: subject(server, tool, &Arc::default()),
+            ..record("git", "log")
+        };
+        let read = CallRecord { method: "resources/read", ..of(Some("git"), None) };
         assert_eq!(read.target(), "git");
-        let own = CallRecord { server: None, ..record("git", "mcp_discover") };
+        let own = of(None, Some("mcp_discover"));
         assert_eq!(own.target(), "mcp_discover");
     }
 }

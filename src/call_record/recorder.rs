@@ -13,13 +13,14 @@ use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
 use super::{
-    CallMetrics, CallOutcome, CallRecord, CallSpans, Caller, ObservedCall, ParentCall,
-    PeerProtocol, RecentCalls, RunningCalls, TokenCosts,
+    CallMetrics, CallOutcome, CallRecord, CallSpans, CallSubject, Caller, ClientName, ObservedCall,
+    ParentCall, PeerProtocol, RecentCalls, RunningCalls, TokenCosts, running_calls::AskedTool,
 };
 use crate::{
     config::{RecordedCalls, TelemetryConfig, defaults},
     protocol::{Message, ObjectMembers, jsonrpc::MessagePart, payloads::method},
     redact,
+    server_name::ServerName,
     telemetry::{
         ring::Ring,
         trace_context::{TRACEPARENT, TraceParent},
@@ -36,6 +37,8 @@ pub struct CallRecorder {
     metrics: Arc<CallMetrics>,
     exports_spans: AtomicBool,
     running: RunningCalls,
+    /// The subject of a record before it is named.
+    unnamed: Arc<CallSubject>,
     recent: RecentCalls,
     costs: TokenCosts,
     /// The number of records that were not written in time.
@@ -57,6 +60,7 @@ impl Default for CallRecorder {
             metrics: Arc::default(),
             exports_spans: AtomicBool::default(),
             running: RunningCalls::default(),
+            unnamed: Arc::new(CallSubject::new(None, None, &Arc::default(), None)),
             recent: RecentCalls::default(),
             costs: TokenCosts::default(),
             n_dropped: AtomicU64::new(0),
@@ -89,13 +93,14 @@ impl CallRecorder {
                 (trace, exports_spans.then(|| CallSpans::below(trace)))
             }
         };
-        let mut record = CallRecord {
+        let caller = caller();
+        let asked = AskedTool::of(&caller.name, request);
+        let record = CallRecord {
             number: self.n_calls.fetch_add(1, Ordering::Relaxed) + 1,
             started_us: time_format::now_us(),
-            caller: caller(),
+            caller,
             method,
-            server: None,
-            item: None,
+            subject: Arc::clone(&self.unnamed),
             outcome: CallOutcome::Cancelled,
             duration: Duration::ZERO,
             at_server: None,
@@ -106,12 +111,22 @@ impl CallRecorder {
             parent: parent.map(|parent| parent.number),
             trace,
             texts: None,
-            spans,
+            spans: spans.map(Arc::new),
             request_id: exports_spans.then(|| request_id(request)).flatten(),
             server_protocol: PeerProtocol::default(),
         };
-        record.name_item(request);
-        Some(ObservedCall::new(Arc::clone(self), record))
+        Some(ObservedCall::new(Arc::clone(self), record, asked))
+    }
+
+    /// Returns the subject of a call of the tool or the prompt `item`.
+    pub(super) fn subject(
+        &self,
+        server: Option<&ServerName>,
+        item: Option<&str>,
+        client: &Arc<ClientName>,
+    ) -> Arc<CallSubject> {
+        let item = item.map(|item| redact::cut(item, defaults::CALL_RECORD_ITEM_BYTES_MAX));
+        self.recent.subject(server, item, client)
     }
 
     /// Returns the records of the last calls.
@@ -181,8 +196,7 @@ impl CallRecorder {
     }
 
     /// Keeps and counts the record of a call that ends `now`.
-    pub(super) fn record(&self, record: Arc<CallRecord>, now: Instant) {
-        self.running.end(record.number);
+    pub(super) fn record(&self, record: CallRecord, now: Instant) {
         self.metrics.count(&record);
         self.recent.add(&record, now);
         self.costs.add(&record);
@@ -191,7 +205,7 @@ impl CallRecorder {
 }
 
 /// Returns the id of a request as text: a string without its quotes, a number as it is written.
-fn request_id(request: &Message) -> Option<Box<str>> {
+fn request_id(request: &Message) -> Option<Arc<str>> {
     let id = request.part(MessagePart::Id)?;
     let text = request.string(MessagePart::Id).unwrap_or_else(|| id.to_owned());
     Some(redact::cut(&text, defaults::SPAN_REQUEST_ID_BYTES_MAX).into())

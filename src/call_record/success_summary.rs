@@ -4,16 +4,23 @@
 //! have entries of their own; the others are summed by client and tool. Failures are never summed.
 //! Pure.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
-use super::{CallRecord, ClientName};
+use foldhash::quality::RandomState;
+
+use super::{CallRecord, CallSubject, ClientName};
 use crate::{config::defaults, server_name::ServerName};
 
 /// An entry of the journal or the file.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "most entries are calls")]
 pub enum CallEntry {
     /// One call.
-    Call(Arc<CallRecord>),
+    Call(CallRecord),
     /// The successful calls of one client to one tool in one second.
     Sum(Box<CallSum>),
     /// The number of records that were dropped, because the journal or the file was too slow.
@@ -24,8 +31,9 @@ pub enum CallEntry {
 /// of one tool, unless the second has too many tools.
 #[derive(Clone, Debug)]
 pub struct CallSum {
-    /// The last of the calls, for what all of them have in common.
-    pub last: Arc<CallRecord>,
+    /// A record of what the calls have in common. Its number, time, method and view are those of
+    /// the last one.
+    pub last: CallRecord,
     /// All calls are of the tool of the last one. In a second with too many tools, they are not.
     pub is_of_one_tool: bool,
     /// The number of calls.
@@ -42,7 +50,7 @@ pub struct CallSum {
 
 impl CallSum {
     /// Returns the sum of no calls so far, of the tool of `last`.
-    pub(super) fn empty(last: Arc<CallRecord>) -> Self {
+    pub(super) fn empty(last: CallRecord) -> Self {
         Self {
             last,
             is_of_one_tool: true,
@@ -67,37 +75,50 @@ pub(super) struct SuccessSummary {
     second: u64,
     /// The number of successes with entries of their own.
     n_single: usize,
-    sums: BTreeMap<SumKey, CallSum>,
+    /// The sums by the address of their subject. Each one keeps its subject, so that no other
+    /// subject gets that address.
+    by_subject: HashMap<usize, CallSum, RandomState>,
+    /// The sums of the other calls, by their names.
+    by_names: BTreeMap<SumNames, CallSum>,
 }
 
-type SumKey = (Arc<ClientName>, Option<ServerName>, Option<Arc<str>>);
+/// A client, a server and a tool; without the latter two for all tools that have no room.
+type SumNames = (Arc<ClientName>, Option<ServerName>, Option<Arc<str>>);
 
 impl SuccessSummary {
     /// Adds the entries for a call that is read at `now_ms` to `entries`.
-    pub(super) fn add(&mut self, call: Arc<CallRecord>, now_ms: u64, entries: &mut Vec<CallEntry>) {
+    pub(super) fn add(&mut self, call: &CallRecord, now_ms: u64, entries: &mut Vec<CallEntry>) {
         self.flush(now_ms, entries);
-        if !call.outcome.is_ok() {
-            return entries.push(CallEntry::Call(call));
+        let is_ok = call.outcome.is_ok();
+        if !is_ok || self.n_single < defaults::CALL_ENTRIES_PER_SECOND {
+            self.n_single += usize::from(is_ok);
+            return entries.push(CallEntry::Call(call.clone()));
         }
-        if self.n_single < defaults::CALL_ENTRIES_PER_SECOND {
-            self.n_single += 1;
-            return entries.push(CallEntry::Call(call));
-        }
-        let mut key = (Arc::clone(&call.caller.name), call.server.clone(), call.item.clone());
-        let is_of_one_tool =
-            self.sums.len() < defaults::CALL_SUMS_MAX || self.sums.contains_key(&key);
-        if !is_of_one_tool {
-            // Too many tools for one second: by client only.
-            (key.1, key.2) = (None, None);
-        }
-        let sum = self.sums.entry(key).or_insert_with(|| CallSum::empty(Arc::clone(&call)));
-        sum.is_of_one_tool &= is_of_one_tool;
+        let has_room = self.by_subject.len() + self.by_names.len() < defaults::CALL_SUMS_MAX;
+        let CallSubject { client, server, item, .. } = &*call.subject;
+        let address = Arc::as_ptr(&call.subject).addr();
+        let sum = if call.subject.is_listed()
+            && (has_room || self.by_subject.contains_key(&address))
+        {
+            self.by_subject.entry(address).or_insert_with(|| CallSum::empty(call.clone()))
+        } else {
+            let mut names = (Arc::clone(client), server.clone(), item.clone());
+            let is_of_one_tool = has_room || self.by_names.contains_key(&names);
+            if !is_of_one_tool {
+                (names.1, names.2) = (None, None);
+            }
+            let sum = self.by_names.entry(names).or_insert_with(|| CallSum::empty(call.clone()));
+            sum.is_of_one_tool &= is_of_one_tool;
+            sum
+        };
         sum.n_calls += 1;
         sum.total += call.duration;
         sum.longest = sum.longest.max(call.duration);
         sum.request_bytes += call.request_bytes;
         sum.answer_bytes += call.answer_bytes;
-        sum.last = call;
+        let CallRecord { number, started_us, method, caller, .. } = &mut sum.last;
+        (*number, *started_us, *method) = (call.number, call.started_us, call.method);
+        caller.view.clone_from(&call.caller.view);
     }
 
     /// Adds the sums to `entries`, if their second is over.
@@ -106,13 +127,15 @@ impl SuccessSummary {
             return;
         }
         (self.second, self.n_single) = (now_ms / 1000, 0);
-        let sums = std::mem::take(&mut self.sums);
-        entries.extend(sums.into_values().map(|sum| CallEntry::Sum(Box::new(sum))));
+        let by_subject = std::mem::take(&mut self.by_subject);
+        let by_names = std::mem::take(&mut self.by_names);
+        let sums = by_subject.into_values().chain(by_names.into_values());
+        entries.extend(sums.map(|sum| CallEntry::Sum(Box::new(sum))));
     }
 
     /// Returns whether sums wait for the end of their second.
     pub(super) fn is_pending(&self) -> bool {
-        !self.sums.is_empty()
+        !self.by_subject.is_empty() || !self.by_names.is_empty()
     }
 }
 
@@ -121,17 +144,21 @@ mod tests {
     use super::*;
     use crate::call_record::{CallOutcome, record::tests::record};
 
-    fn add(summary: &mut SuccessSummary, outcome: CallOutcome, now_ms: u64) -> Vec<CallEntry> {
-        let mut entries = Vec::new();
-        let call =
-            CallRecord { outcome, duration: Duration::from_millis(3), ..record("git", "log") };
-        summary.add(Arc::new(call), now_ms, &mut entries);
-        entries
+    /// Returns a call of a subject that a search finds, or does not find.
+    fn call(tool: &str, is_listed: bool) -> CallRecord {
+        let call = CallRecord { duration: Duration::from_millis(3), ..record("git", tool) };
+        call.subject.set_listed(is_listed);
+        call
     }
 
     #[test]
     fn successes_beyond_the_bound_of_a_second_are_summed_and_failures_never() {
-        let mut summary = SuccessSummary::default();
+        let (mut summary, call) = (SuccessSummary::default(), call("log", true));
+        let add = |summary: &mut SuccessSummary, outcome, now_ms| {
+            let mut entries = Vec::new();
+            summary.add(&CallRecord { outcome, ..call.clone() }, now_ms, &mut entries);
+            entries
+        };
         for _ in 0..defaults::CALL_ENTRIES_PER_SECOND {
             let entries = add(&mut summary, CallOutcome::Ok, 1000);
             assert!(matches!(entries[..], [CallEntry::Call(_)]));
@@ -151,12 +178,21 @@ mod tests {
     }
 
     #[test]
+    fn calls_that_share_no_subject_are_summed_by_their_names() {
+        let mut summary = SuccessSummary { second: 1, n_single: usize::MAX, ..Default::default() };
+        let mut entries = Vec::new();
+        (0..3).for_each(|_| summary.add(&call("log", false), 1000, &mut entries));
+        summary.flush(2000, &mut entries);
+        let [CallEntry::Sum(sum)] = &entries[..] else { panic!("{entries:?}") };
+        assert!(sum.is_of_one_tool && sum.n_calls == 3);
+    }
+
+    #[test]
     fn the_number_of_sums_is_bounded() {
         let mut summary = SuccessSummary { second: 1, n_single: usize::MAX, ..Default::default() };
         let mut entries = Vec::new();
         for number in 0..2 * defaults::CALL_SUMS_MAX {
-            let call = record("git", &number.to_string());
-            summary.add(Arc::new(call), 1000, &mut entries);
+            summary.add(&call(&number.to_string(), number % 2 == 0), 1000, &mut entries);
         }
         summary.flush(2000, &mut entries);
         assert_eq!(entries.len(), defaults::CALL_SUMS_MAX + 1);

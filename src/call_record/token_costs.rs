@@ -125,9 +125,9 @@ impl TokenCosts {
             return;
         }
         let is_own = |tools: &[&str]| {
-            call.outcome.is_ok() && call.item.as_deref().is_some_and(|item| tools.contains(&item))
+            call.outcome.is_ok() && call.item().is_some_and(|item| tools.contains(&item))
         };
-        if call.server.is_some() || is_own(&SCRIPT_TOOLS) {
+        if call.server().is_some() || is_own(&SCRIPT_TOOLS) {
             self.update(&call.caller, |costs| costs.n_calls = costs.n_calls.saturating_add(1));
         } else if is_own(&SEARCH_TOOLS) {
             self.update(&call.caller, |costs| {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     CallEntry, CallLog, CallRecorder, call_log::WriteOutcome, success_summary::SuccessSummary,
 };
-use crate::{config::defaults, telemetry::ring::RingQuery, time_format};
+use crate::{config::defaults, time_format};
 
 /// The writer of records.
 #[derive(Debug)]
@@ -88,19 +88,17 @@ impl CallWriter {
     }
 
     fn next_entries(&mut self, now_ms: u64) -> Vec<CallEntry> {
-        let query = RingQuery { since_ms: None, after: Some(self.read), entries_max: usize::MAX };
-        let page = self.recorder.ring().read(query, |_| true);
-        self.read = page.next;
-        self.n_lost += page.n_lost;
-        self.recorder.note_dropped(page.n_lost);
+        let Self { recorder, summary, .. } = self;
         let mut entries = Vec::new();
+        let (read, n_lost) =
+            recorder.ring().visit_after(self.read, |call| summary.add(call, now_ms, &mut entries));
+        summary.flush(now_ms, &mut entries);
+        recorder.note_dropped(n_lost);
+        self.read = read;
+        self.n_lost += n_lost;
         if self.n_lost > 0 {
-            entries.push(CallEntry::Dropped(std::mem::take(&mut self.n_lost)));
+            entries.insert(0, CallEntry::Dropped(std::mem::take(&mut self.n_lost)));
         }
-        for call in page.entries {
-            self.summary.add(call, now_ms, &mut entries);
-        }
-        self.summary.flush(now_ms, &mut entries);
         entries
     }
 }
@@ -117,7 +115,7 @@ mod tests {
         let log = CallLog::of_service(Some(state.path())).expect("a file");
         let mut writer = CallWriter::new(Arc::clone(&recorder), log);
         for _ in 0..defaults::CALL_RING_RECORDS + 3 {
-            recorder.record(Arc::new(record("git", "log")), time::Instant::now());
+            recorder.record(record("git", "log"), time::Instant::now());
         }
 
         writer.write(u64::MAX).await;

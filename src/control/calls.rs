@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{ControlRequest, MethodResult, ring_page::ring_page};
-use crate::call_record::{CallLine, CallRecord};
+use crate::call_record::CallRecord;
 
 /// Answers `daemon/calls`. With `wait`, the answer may be delayed until a call has ended.
 pub(super) async fn calls(request: &ControlRequest<'_>) -> MethodResult {
@@ -15,7 +15,7 @@ pub(super) async fn calls(request: &ControlRequest<'_>) -> MethodResult {
     let is_at = |call: &CallRecord| {
         server
             .as_deref()
-            .is_none_or(|server| call.server.as_ref().is_some_and(|found| found.as_str() == server))
+            .is_none_or(|server| call.server().is_some_and(|found| found.as_str() == server))
     };
     // A server may have been removed since its last call.
     if let Some(server) = server.as_deref()
@@ -29,8 +29,7 @@ pub(super) async fn calls(request: &ControlRequest<'_>) -> MethodResult {
             && client.as_deref().is_none_or(|client| call.caller.name.name == client)
             && !(only_failed && call.outcome.is_ok())
     };
-    let to_json = |call: &CallRecord| json!(CallLine::of_call(call));
-    let mut page = ring_page(request, ring, "calls", is_wanted, to_json).await?;
+    let mut page = ring_page(request, ring, "calls", is_wanted, CallRecord::to_json).await?;
     page["enabled"] = json!(parts.views.calls().is_enabled());
     page["file"] = json!(parts.views.calls().file());
     Ok(page.to_string())

@@ -1,5 +1,7 @@
 //! The method `daemon/logs`: the last log lines, and the wait for more.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tracing::Level;
 
@@ -10,7 +12,7 @@ use crate::{telemetry::log_ring::LogLine, time_format};
 pub(super) async fn logs(request: &ControlRequest<'_>) -> MethodResult {
     let (params, ring) = (&request.params, &request.service.parts.log_ring);
     let server: Option<String> = params.optional("server")?;
-    let is_about = |line: &LogLine| server.is_none() || line.server == server;
+    let is_about = |line: &Arc<LogLine>| server.is_none() || line.server == server;
     // The log may have lines of a server that was removed.
     if let Some(server) = server.as_deref()
         && !ring.has(is_about)
@@ -24,14 +26,14 @@ pub(super) async fn logs(request: &ControlRequest<'_>) -> MethodResult {
             _ => return Err(params.invalid("level", &format!("one of {}", LEVELS.join(", ")))),
         },
     };
-    let is_wanted = |line: &LogLine| line.level <= level && is_about(line);
+    let is_wanted = |line: &Arc<LogLine>| line.level <= level && is_about(line);
     Ok(ring_page(request, ring, "lines", is_wanted, to_json).await?.to_string())
 }
 
 /// The names of the levels, as in `service.log_level`.
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
-fn to_json(line: &LogLine) -> serde_json::Value {
+fn to_json(line: &Arc<LogLine>) -> serde_json::Value {
     let at_ms = i64::try_from(line.at_ms).unwrap_or(i64::MAX);
     let mut shown = json!({
         "time": time_format::rfc3339(at_ms, 0),

@@ -42,7 +42,7 @@ pub(super) async fn ring_page<T: RingEntry>(
         }
     }
     let RingPage { entries, next, n_lost, is_cut } = page;
-    let entries: Vec<_> = entries.iter().map(|entry| to_json(entry)).collect();
+    let entries: Vec<_> = entries.iter().map(to_json).collect();
     Ok(json!({
         "pid": std::process::id(), name: entries, "next": next, "lost": n_lost, "isCut": is_cut,
         "keptMax": ring.entries_max(), "startedMs": ring.started_ms(),

@@ -13,7 +13,7 @@ pub(super) fn top(request: &ControlRequest<'_>) -> MethodResult {
     let running = calls.running().all();
     let running = running.iter().map(|call| {
         let mut object = subject(&call.subject);
-        object["ageMs"] = milliseconds(call.age);
+        object["ageMs"] = milliseconds(call.age());
         object
     });
     let recent = calls.recent().last_minute();

@@ -230,6 +230,11 @@ impl Message {
         std::str::from_utf8(&self.bytes[range]).ok()
     }
 
+    /// Returns `part` as JSON text that shares the memory of the message.
+    pub fn slice(&self, part: MessagePart) -> Option<Bytes> {
+        Some(self.bytes.slice(self.range(part)?))
+    }
+
     /// Returns `part` unescaped if it is a JSON string.
     pub fn string(&self, part: MessagePart) -> Option<String> {
         self.unescaped(part).map(Cow::into_owned)
@@ -240,9 +245,7 @@ impl Message {
         let text = self.part(part)?;
         // Most strings are as they are written.
         match text.strip_prefix('"')?.strip_suffix('"') {
-            Some(plain) if memchr::memchr(b'\\', plain.as_bytes()).is_none() => {
-                Some(Cow::Borrowed(plain))
-            }
+            Some(plain) if !plain.as_bytes().contains(&b'\\') => Some(Cow::Borrowed(plain)),
             _ => serde_json::from_str(text).ok().map(Cow::Owned),
         }
     }

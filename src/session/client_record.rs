@@ -12,7 +12,7 @@ use std::{
 use tokio::time::Instant;
 
 use crate::{
-    call_record::{ClientName, PeerProtocol},
+    call_record::{ClientName, PeerTransport},
     config::defaults,
     protocol::Era,
     server_name::ServerName,
@@ -59,10 +59,10 @@ impl ClientTransport {
     }
 
     /// Returns the transport below HTTP or MCP.
-    pub(super) fn network(self) -> &'static str {
+    pub(super) fn network(self) -> PeerTransport {
         match self {
-            Self::Http | Self::LegacySse => PeerProtocol::TCP,
-            Self::Pipe => PeerProtocol::PIPE,
+            Self::Http | Self::LegacySse => PeerTransport::Tcp,
+            Self::Pipe => PeerTransport::Pipe,
         }
     }
 }

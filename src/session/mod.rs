@@ -206,7 +206,7 @@ impl Session {
             ServerScope::One(server) => CallView::Server(server.clone()),
         };
         let transport = self.client.as_ref().map(|client| client.transport().network());
-        let protocol = PeerProtocol { transport, version: self.version() };
+        let protocol = PeerProtocol::new(transport, self.version());
         Caller { name, holder: self.holder, view, protocol }
     }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::{config::defaults, redact, time_format};
 
 /// The last log lines.
-pub type LogRing = Ring<LogLine>;
+pub type LogRing = Ring<Arc<LogLine>>;
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]

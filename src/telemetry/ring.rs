@@ -12,13 +12,23 @@ use tokio::sync::Notify;
 
 use crate::time_format;
 
-/// An entry that a ring can keep.
-pub trait RingEntry {
+/// An entry that a ring can keep. Readers get clones, made while the ring is locked.
+pub trait RingEntry: Clone {
     /// Returns the bytes that the entry takes.
     fn n_bytes(&self) -> usize;
 
     /// Returns the time of the entry, in milliseconds since 1970.
     fn at_ms(&self) -> u64;
+}
+
+impl<T: RingEntry> RingEntry for Arc<T> {
+    fn n_bytes(&self) -> usize {
+        T::n_bytes(self)
+    }
+
+    fn at_ms(&self) -> u64 {
+        T::at_ms(self)
+    }
 }
 
 /// The last entries, up to a number and a size.
@@ -35,7 +45,7 @@ pub struct Ring<T> {
 
 #[derive(Debug)]
 struct KeptEntries<T> {
-    entries: VecDeque<Arc<T>>,
+    entries: VecDeque<T>,
     n_bytes: usize,
     /// The number of entries so far, which is also the number of the newest one.
     n_written: u64,
@@ -56,7 +66,7 @@ pub struct RingQuery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingPage<T> {
     /// The entries, oldest first.
-    pub entries: Vec<Arc<T>>,
+    pub entries: Vec<T>,
     /// The number to ask for the entries after these.
     pub next: u64,
     /// The number of entries after `after` that were dropped before they were read.
@@ -68,13 +78,15 @@ pub struct RingPage<T> {
 impl<T: RingEntry> Ring<T> {
     /// Returns an empty ring for at most so many entries and bytes.
     pub fn new(entries_max: usize, bytes_max: usize) -> Self {
-        let kept = KeptEntries { entries: VecDeque::new(), n_bytes: 0, n_written: 0 };
+        // Memory that no entry has used is not resident.
+        let entries = VecDeque::with_capacity(entries_max.saturating_add(1));
+        let kept = KeptEntries { entries, n_bytes: 0, n_written: 0 };
         let (kept, added) = (Mutex::new(kept), Notify::new());
         Self { kept, added, entries_max, bytes_max, started_ms: time_format::now_ms() }
     }
 
     /// Adds an entry in place of the oldest ones.
-    pub fn push(&self, entry: Arc<T>) {
+    pub fn push(&self, entry: T) {
         let mut kept = self.kept();
         kept.n_written += 1;
         kept.n_bytes += entry.n_bytes();
@@ -91,15 +103,14 @@ impl<T: RingEntry> Ring<T> {
     pub fn read(&self, query: RingQuery, is_wanted: impl Fn(&T) -> bool) -> RingPage<T> {
         let kept = self.kept();
         let n_dropped = kept.n_written - kept.entries.len() as u64;
-        let is_wanted = |entry: &&Arc<T>| {
+        let is_wanted = |entry: &&T| {
             query.since_ms.is_none_or(|since_ms| entry.at_ms() >= since_ms) && is_wanted(entry)
         };
         if let Some(after) = query.after {
-            let n_lost = n_dropped.saturating_sub(after);
-            let n_read = usize::try_from(after.saturating_sub(n_dropped)).unwrap_or(usize::MAX);
+            let (n_lost, entries) = kept.after(after);
             let mut page =
                 RingPage { entries: Vec::new(), next: kept.n_written, n_lost, is_cut: false };
-            for (number, entry) in (n_dropped + 1..).zip(&kept.entries).skip(n_read) {
+            for (number, entry) in entries {
                 if !is_wanted(&entry) {
                     continue;
                 }
@@ -107,7 +118,7 @@ impl<T: RingEntry> Ring<T> {
                     page.next = number - 1;
                     break;
                 }
-                page.entries.push(Arc::clone(entry));
+                page.entries.push(entry.clone());
             }
             return page;
         }
@@ -118,6 +129,15 @@ impl<T: RingEntry> Ring<T> {
         let may_be_older = query.since_ms.is_none_or(|since_ms| since_ms < oldest_ms);
         let is_cut = n_dropped > 0 && may_be_older && entries.len() < query.entries_max;
         RingPage { entries, next: kept.n_written, n_lost: 0, is_cut }
+    }
+
+    /// Shows `visit` each entry after the one with the number `after`, while the ring is locked.
+    /// Returns the number of the newest entry, and how many were dropped before they were read.
+    pub fn visit_after(&self, after: u64, mut visit: impl FnMut(&T)) -> (u64, u64) {
+        let kept = self.kept();
+        let (n_lost, entries) = kept.after(after);
+        entries.for_each(|(_, entry)| visit(entry));
+        (kept.n_written, n_lost)
     }
 
     /// Waits for an entry after the one with the number `after`. Cancel safe.
@@ -149,12 +169,24 @@ impl<T: RingEntry> Ring<T> {
 
     /// Returns whether a kept entry `is_wanted`.
     pub fn has(&self, is_wanted: impl Fn(&T) -> bool) -> bool {
-        self.kept().entries.iter().any(|entry| is_wanted(entry))
+        self.kept().entries.iter().any(is_wanted)
     }
 
     fn kept(&self) -> MutexGuard<'_, KeptEntries<T>> {
         // Held only for statements on plain data.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> KeptEntries<T> {
+    /// Returns the entries after the one with the number `after`, with their numbers, and how many
+    /// were dropped before.
+    fn after(&self, after: u64) -> (u64, impl Iterator<Item = (u64, &T)>) {
+        let n_dropped = self.n_written - self.entries.len() as u64;
+        let n_read = usize::try_from(after.saturating_sub(n_dropped)).unwrap_or(usize::MAX);
+        let n_read = n_read.min(self.entries.len());
+        let first = n_dropped + n_read as u64 + 1;
+        (n_dropped.saturating_sub(after), (first..).zip(self.entries.range(n_read..)))
     }
 }
 
@@ -180,14 +212,14 @@ mod tests {
         bytes_max: usize,
     ) -> Ring<u64> {
         let ring = Ring::new(entries_max, bytes_max);
-        entries.into_iter().for_each(|entry| ring.push(Arc::new(entry)));
+        entries.into_iter().for_each(|entry| ring.push(entry));
         ring
     }
 
     const ALL: RingQuery = RingQuery { since_ms: None, after: None, entries_max: usize::MAX };
 
     fn read(ring: &Ring<u64>, query: RingQuery) -> Vec<u64> {
-        ring.read(query, |_| true).entries.iter().map(|entry| **entry).collect()
+        ring.read(query, |_| true).entries
     }
 
     #[test]
@@ -203,10 +235,22 @@ mod tests {
         assert_eq!(read(&ring, RingQuery { entries_max: 2, ..ALL }), [8, 9]);
         assert_eq!(read(&ring, RingQuery { since_ms: Some(8), ..ALL }), [8, 9]);
         let page = ring.read(RingQuery { after: Some(1), entries_max: 2, ..ALL }, |n| n % 2 == 1);
-        assert_eq!((page.entries, page.next, page.n_lost), (vec![5.into(), 7.into()], 8, 2));
+        assert_eq!((page.entries, page.next, page.n_lost), (vec![5, 7], 8, 2));
         let page = ring.read(RingQuery { after: Some(8), ..ALL }, |_| true);
-        assert_eq!((page.entries, page.next, page.n_lost), (vec![9.into()], 9, 0));
+        assert_eq!((page.entries, page.next, page.n_lost), (vec![9], 9, 0));
         assert!(ring.has(|entry| *entry == 4) && !ring.has(|entry| *entry == 3));
+    }
+
+    #[test]
+    fn a_visitor_sees_the_entries_after_a_number() {
+        let ring = of(1..=9, 6, usize::MAX);
+        for (after, n_lost, seen) in
+            [(1, 2, vec![4, 5, 6, 7, 8, 9]), (8, 0, vec![9]), (9, 0, vec![])]
+        {
+            let mut visited = Vec::new();
+            assert_eq!(ring.visit_after(after, |entry| visited.push(*entry)), (9, n_lost));
+            assert_eq!(visited, seen);
+        }
     }
 
     #[test]

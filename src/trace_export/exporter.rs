@@ -79,7 +79,7 @@ impl TraceExporter {
         let mut reason = "it was slower than the calls".to_owned();
         let mut n_left = page.entries.len();
         for calls in page.entries.chunks(defaults::SPAN_BATCH_CALLS) {
-            if let Some(batch) = span_batch(calls.iter().map(|call| &**call))
+            if let Some(batch) = span_batch(calls.iter())
                 && let Err(error) = self.client.post::<Value>(&batch).await
             {
                 // The next ones would wait as long.

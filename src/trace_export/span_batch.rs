@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    call_record::{CallOutcome, CallRecord, PeerProtocol},
+    call_record::{CallOutcome, CallRecord},
     protocol::payloads::method::{PROMPTS_GET, TOOLS_CALL},
+    server_name::ServerName,
 };
 
 /// The kinds of spans. Source: OTLP, `Span.SpanKind`.
@@ -56,7 +57,7 @@ pub(super) fn span_batch<'a>(calls: impl Iterator<Item = &'a CallRecord>) -> Opt
 /// Returns the spans of one call: that of the client's request, and that of the request to the
 /// server.
 fn spans_of(call: &CallRecord) -> impl Iterator<Item = Span> {
-    let spans = call.spans.filter(|spans| spans.is_sampled);
+    let spans = call.spans.as_deref().copied().filter(|spans| spans.is_sampled);
     let of_client = spans.filter(|_| call.parent.is_none()).map(|spans| Span {
         span_id: span_id(spans.server),
         parent_span_id: spans.parent.map(span_id),
@@ -81,7 +82,7 @@ fn span(
     started_us: u64,
     duration: std::time::Duration,
 ) -> Span {
-    let name = match call.item.as_deref() {
+    let name = match call.item() {
         Some(item) => format!("{} {item}", call.method),
         None => call.method.to_owned(),
     };
@@ -109,8 +110,7 @@ fn span(
 /// not one of them; nor is the URI of a resource, which may hold one.
 fn attributes(call: &CallRecord, kind: u8, error: Option<&str>) -> Vec<Value> {
     let protocol = if kind == SERVER { call.caller.protocol } else { call.server_protocol };
-    let PeerProtocol { transport, version } = protocol;
-    let item = |method| call.item.as_deref().filter(|_| call.method == method);
+    let item = |method| call.item().filter(|_| call.method == method);
     let status = match call.outcome {
         CallOutcome::ServerError(code) => Some(code.to_string()),
         _ => None,
@@ -118,15 +118,15 @@ fn attributes(call: &CallRecord, kind: u8, error: Option<&str>) -> Vec<Value> {
     let operation = (call.method == TOOLS_CALL).then_some("execute_tool");
     [
         ("mcp.method.name", Some(call.method)),
-        ("mcp.protocol.version", version),
-        ("network.transport", transport),
+        ("mcp.protocol.version", protocol.version()),
+        ("network.transport", protocol.transport()),
         ("jsonrpc.request.id", call.request_id.as_deref().filter(|_| kind == SERVER)),
         ("gen_ai.operation.name", operation),
         ("gen_ai.tool.name", item(TOOLS_CALL)),
         ("gen_ai.prompt.name", item(PROMPTS_GET)),
         ("rpc.response.status_code", status.as_deref()),
         ("error.type", error),
-        ("metamcp.server.name", call.server.as_ref().map(|server| server.as_str())),
+        ("metamcp.server.name", call.server().map(ServerName::as_str)),
         ("metamcp.client.name", Some(&*call.caller.name.name)),
         ("metamcp.view", Some(call.caller.view.name())),
     ]

@@ -4,7 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    call_record::{CallOutcome, record::tests::record},
+    call_record::{
+        CallOutcome,
+        record::tests::{record, subject},
+    },
     fault_class::Fault,
 };
 
@@ -21,7 +24,7 @@ fn call(view: &CallView, session: u64) -> CallRecord {
 /// Returns a successful call of a tool of metamcp at the meta view.
 fn own(tool: &str, answer_bytes: u64) -> CallRecord {
     let call = call(&CallView::Meta, 7);
-    CallRecord { server: None, item: Some(tool.into()), answer_bytes, ..call }
+    CallRecord { subject: subject(None, Some(tool), &call.caller.name), answer_bytes, ..call }
 }
 
 fn named(name: &str, call: CallRecord) -> CallRecord {

@@ -179,8 +179,8 @@ pub const COMPUTE_QUEUE_MAX: usize = 256;
 /// for them.
 pub const CALL_RING_RECORDS: usize = 2048;
 
-/// The largest size of the call records in memory, in bytes.
-pub const CALL_RING_BYTES: usize = 2 * 1024 * 1024;
+/// The largest size of the call records in memory, in bytes: 800 for each one, and for its cause.
+pub const CALL_RING_BYTES: usize = 3 * 1024 * 1024;
 
 /// The longest name of a tool or prompt in a call record, in bytes. Clients allow 64.
 pub const CALL_RECORD_ITEM_BYTES_MAX: usize = 256;
