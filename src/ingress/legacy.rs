@@ -131,8 +131,9 @@ pub(super) async fn post(
 ) -> Result<Response, IngressError> {
     let (head, body) = request.into_parts();
     request_parts::check_content_type(&head.headers)?;
+    let version = head.headers.get(&request_parts::VERSION);
     let posted = match PostedBody::parse(request_parts::read_body(holder.account, body).await?)? {
-        PostedBody::Single(message) if modern::is_modern(&head.headers, &message) => {
+        PostedBody::Single(message) if modern::is_modern(&head.headers, version, &message) => {
             // Boxed, like all rare paths, to keep the future of an ordinary call small.
             let answering = modern::respond(context, view, &head.headers, message, holder);
             return Ok(Box::pin(answering).await);
@@ -142,7 +143,8 @@ pub(super) async fn post(
         }
         legacy => legacy,
     };
-    let (session, accepts) = negotiate(&context, view, &head.headers, &posted, holder)?;
+    let version = request_parts::supported_version(version)?;
+    let (session, accepts) = negotiate(&context, view, &head.headers, version, &posted, holder)?;
     let forwarded = context.views.forwarded(&head.headers);
     match posted {
         PostedBody::Single(mut message) if message.kind() == MessageKind::Request => {
@@ -181,10 +183,10 @@ fn negotiate(
     context: &IngressContext,
     view: &View,
     headers: &HeaderMap,
+    version: Option<&str>,
     posted: &PostedBody,
     holder: Holder,
 ) -> Result<(Arc<Session>, AcceptedForms), IngressError> {
-    let version = request_parts::version(headers)?;
     // Any client may send messages without answers.
     let mut accepts = match posted.wants_answer() {
         true => request_parts::accepted_forms(headers)?.restricted(context),

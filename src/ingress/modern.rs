@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hyper::{HeaderMap, StatusCode};
+use hyper::{HeaderMap, StatusCode, header::HeaderValue};
 use serde_json::Value;
 
 use super::{
@@ -33,10 +33,15 @@ use crate::{
 
 pub(super) mod subscription_stream;
 
-/// Returns whether a message belongs to the modern era. No message of the legacy era names its
-/// version. Without any version, a header that only the modern era has decides.
-pub(super) fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
-    let named = headers.get(&VERSION).map(|named| named.to_str().unwrap_or_default());
+/// Returns whether a message belongs to the modern era, by its own version and that in the header
+/// `version`. No message of the legacy era names its version. Without any version, a header that
+/// only the modern era has decides.
+pub(super) fn is_modern(
+    headers: &HeaderMap,
+    version: Option<&HeaderValue>,
+    message: &Message,
+) -> bool {
+    let named = version.map(|named| named.to_str().unwrap_or_default());
     let is_legacy = named.is_some_and(version::is_legacy);
     match message.method() {
         Some(method::INITIALIZE) if is_legacy || named.is_none() => false,

@@ -34,7 +34,14 @@ pub(super) fn check_accepts_events(headers: &HeaderMap) -> Result<(), IngressErr
 
 /// Returns the protocol version that a client names. It must be a supported one.
 pub(super) fn version(headers: &HeaderMap) -> Result<Option<&str>, IngressError> {
-    let Some(requested) = headers.get(&VERSION) else { return Ok(None) };
+    supported_version(headers.get(&VERSION))
+}
+
+/// Returns the protocol version in its header. It must be a supported one.
+pub(super) fn supported_version(
+    header: Option<&HeaderValue>,
+) -> Result<Option<&str>, IngressError> {
+    let Some(requested) = header else { return Ok(None) };
     let known = requested.to_str().ok().filter(|requested| version::is_legacy(requested));
     known.map(Some).ok_or_else(|| {
         IngressError::UnsupportedVersion(String::from_utf8_lossy(requested.as_bytes()).into_owned())

@@ -40,7 +40,9 @@ fn the_era_of_a_request_follows_from_its_body_and_headers() {
         (vec![version("2025-06-18")], "initialize", &modern, false),
         (vec![version("2026-07-28")], "initialize", &modern, true),
     ] {
-        let found = is_modern(&headers(&sent), &request(method_name, params));
+        let sent_headers = headers(&sent);
+        let version = sent_headers.get(&VERSION);
+        let found = is_modern(&sent_headers, version, &request(method_name, params));
         assert_eq!(found, expected, "{sent:?} {method_name} {params}");
     }
 }
