@@ -15,7 +15,7 @@ use std::{
 };
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
@@ -436,10 +436,15 @@ pub(crate) fn exit_in_time(process: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-/// Sends a signal to a process that is not reaped yet.
+/// Sends a signal to a process that is not reaped yet. A child that is stopped has stopped on return.
 pub(crate) fn signal(pid: u32, signal: Signal) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    kill_process(pid.expect("it has a pid"), signal).expect("it is not reaped");
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("it has a pid");
+    kill_process(pid, signal).expect("it is not reaped");
+    if signal == Signal::STOP {
+        // One thread takes the signal and stops the others, which may answer until then.
+        let until_stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(pid), until_stopped).expect("it is a child");
+    }
 }
 
 /// Returns the program with these arguments, isolated from a service of the user.
