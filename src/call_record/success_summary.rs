@@ -1,8 +1,8 @@
 //! The sums of successful calls in a second with very many of them.
 //!
 //! The journal drops entries of a service that writes too many. So the first successes of a second
-//! have entries of their own; the others are summed by client and tool. Failures are never summed.
-//! Pure.
+//! have entries of their own; the others are summed by client and tool, and by client or together
+//! where those are too many. Failures are never summed. Pure.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,11 +28,12 @@ pub enum CallEntry {
 }
 
 /// The successful calls of one client in one second, beyond those with entries of their own. They are
-/// of one tool, unless the second has too many tools.
+/// of one tool, unless the second has too many tools; and of one client, unless it has too many
+/// clients.
 #[derive(Clone, Debug)]
 pub struct CallSum {
     /// A record of what the calls have in common. Its number, time, method and view are those of
-    /// the last one.
+    /// the last one. The client is `other clients` in a second with too many clients.
     pub last: CallRecord,
     /// All calls are of the tool of the last one. In a second with too many tools, they are not.
     pub is_of_one_tool: bool,
@@ -68,6 +69,12 @@ impl CallSum {
     }
 }
 
+/// The largest number of sums in a second, without that of [`OTHER_CLIENTS`].
+const SUMS_MAX: usize = defaults::CALL_SUMS_MAX + defaults::CALL_CLIENT_SUMS_MAX;
+
+/// The client of the calls of all clients that have no room.
+const OTHER_CLIENTS: &str = "other clients";
+
 /// The successes of the current second.
 #[derive(Debug, Default)]
 pub(super) struct SuccessSummary {
@@ -82,7 +89,8 @@ pub(super) struct SuccessSummary {
     by_names: BTreeMap<SumNames, CallSum>,
 }
 
-/// A client, a server and a tool; without the latter two for all tools that have no room.
+/// A client, a server and a tool; without the latter two for all tools of a client, or of all
+/// clients, that have no room.
 type SumNames = (Arc<ClientName>, Option<ServerName>, Option<Arc<str>>);
 
 impl SuccessSummary {
@@ -94,21 +102,17 @@ impl SuccessSummary {
             self.n_single += usize::from(is_ok);
             return entries.push(CallEntry::Call(call.clone()));
         }
-        let has_room = self.by_subject.len() + self.by_names.len() < defaults::CALL_SUMS_MAX;
-        let CallSubject { client, server, item, .. } = &*call.subject;
+        let n_sums = self.by_subject.len() + self.by_names.len();
         let address = Arc::as_ptr(&call.subject).addr();
-        let sum = if call.subject.is_listed()
-            && (has_room || self.by_subject.contains_key(&address))
-        {
+        let has_sum = n_sums < defaults::CALL_SUMS_MAX || self.by_subject.contains_key(&address);
+        let sum = if call.subject.is_listed() && has_sum {
             self.by_subject.entry(address).or_insert_with(|| CallSum::empty(call.clone()))
         } else {
-            let mut names = (Arc::clone(client), server.clone(), item.clone());
-            let is_of_one_tool = has_room || self.by_names.contains_key(&names);
-            if !is_of_one_tool {
-                (names.1, names.2) = (None, None);
-            }
+            let names = self.names_with_room(call, n_sums);
+            let (client, is_of_one_tool) =
+                (Arc::clone(&names.0), names.1.is_some() || names.2.is_some());
             let sum = self.by_names.entry(names).or_insert_with(|| CallSum::empty(call.clone()));
-            sum.is_of_one_tool &= is_of_one_tool;
+            (sum.last.caller.name, sum.is_of_one_tool) = (client, is_of_one_tool);
             sum
         };
         sum.n_calls += 1;
@@ -119,6 +123,22 @@ impl SuccessSummary {
         let CallRecord { number, started_us, method, caller, .. } = &mut sum.last;
         (*number, *started_us, *method) = (call.number, call.started_us, call.method);
         caller.view.clone_from(&call.caller.view);
+    }
+
+    /// Returns the names of the sum that counts `call`, where there are `n_sums`.
+    fn names_with_room(&self, call: &CallRecord, n_sums: usize) -> SumNames {
+        let has_room =
+            |names: &SumNames, n_sums_max| n_sums < n_sums_max || self.by_names.contains_key(names);
+        let CallSubject { server, item, .. } = &*call.subject;
+        let of_tool = (Arc::clone(&call.caller.name), server.clone(), item.clone());
+        if has_room(&of_tool, defaults::CALL_SUMS_MAX) {
+            return of_tool;
+        }
+        let of_client = (of_tool.0, None, None);
+        if has_room(&of_client, SUMS_MAX) {
+            return of_client;
+        }
+        (Arc::new(named(OTHER_CLIENTS)), None, None)
     }
 
     /// Adds the sums to `entries`, if their second is over.
@@ -137,6 +157,11 @@ impl SuccessSummary {
     pub(super) fn is_pending(&self) -> bool {
         !self.by_subject.is_empty() || !self.by_names.is_empty()
     }
+}
+
+/// Returns a client without a version.
+fn named(name: &str) -> ClientName {
+    ClientName { name: name.to_owned(), ..ClientName::default() }
 }
 
 #[cfg(test)]
@@ -194,14 +219,38 @@ mod tests {
         for number in 0..2 * defaults::CALL_SUMS_MAX {
             summary.add(&call(&number.to_string(), number % 2 == 0), 1000, &mut entries);
         }
+        let mixed = mixed_sums(&mut summary);
+        assert_eq!(mixed, [("claude-code".to_owned(), defaults::CALL_SUMS_MAX as u64)]);
+    }
+
+    #[test]
+    fn clients_that_invent_a_name_for_each_call_have_one_sum_together() {
+        let mut summary = SuccessSummary { second: 1, n_single: usize::MAX, ..Default::default() };
+        let mut entries = Vec::new();
+        for number in 0..2 * SUMS_MAX {
+            let mut call = call("log", false);
+            let client = Arc::new(named(&format!("client {number}")));
+            let subject = CallSubject::new(None, Some("log"), &client, None);
+            (call.subject, call.caller.name) = (Arc::new(subject), client);
+            (0..2).for_each(|_| summary.add(&call, 1000, &mut entries));
+        }
+        let mixed = mixed_sums(&mut summary);
+        assert_eq!(mixed.len(), defaults::CALL_CLIENT_SUMS_MAX + 1);
+        let others: Vec<_> = mixed.iter().filter(|(client, _)| client == OTHER_CLIENTS).collect();
+        assert_eq!(others, [&(OTHER_CLIENTS.to_owned(), 2 * SUMS_MAX as u64)]);
+    }
+
+    /// Returns the client and the number of calls of each sum that names no tool, after a second
+    /// that had too many tools.
+    fn mixed_sums(summary: &mut SuccessSummary) -> Vec<(String, u64)> {
+        let mut entries = Vec::new();
         summary.flush(2000, &mut entries);
-        assert_eq!(entries.len(), defaults::CALL_SUMS_MAX + 1);
-        let sums: Vec<&CallSum> = entries
-            .iter()
-            .filter_map(|entry| if let CallEntry::Sum(sum) = entry { Some(&**sum) } else { None })
-            .collect();
-        let mixed: Vec<_> = sums.iter().filter(|sum| !sum.is_of_one_tool).collect();
-        assert_eq!((sums.len(), mixed.len()), (defaults::CALL_SUMS_MAX + 1, 1));
-        assert_eq!(mixed[0].n_calls, defaults::CALL_SUMS_MAX as u64);
+        let sums = entries.iter().map(|entry| match entry {
+            CallEntry::Sum(sum) => sum,
+            entry => panic!("{entry:?}"),
+        });
+        let (of_one, mixed): (Vec<_>, Vec<_>) = sums.partition(|sum| sum.is_of_one_tool);
+        assert_eq!(of_one.len(), defaults::CALL_SUMS_MAX);
+        mixed.iter().map(|sum| (sum.last.caller.name.name.clone(), sum.n_calls)).collect()
     }
 }

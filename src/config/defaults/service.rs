@@ -195,6 +195,10 @@ pub const CALL_ENTRIES_PER_SECOND: usize = 200;
 /// The number of sums of further successful calls in a second; then they are summed by client.
 pub const CALL_SUMS_MAX: usize = 256;
 
+/// The number of sums by client in a second; then all calls are summed together. A client chooses
+/// its name anew for each call.
+pub const CALL_CLIENT_SUMS_MAX: usize = 128;
+
 /// The time after which the sums of a second are written.
 pub const CALL_SUM_PERIOD: Duration = Duration::from_secs(1);
 
