@@ -96,24 +96,31 @@ impl Args {
     }
 }
 
-/// Returns the matches for `journalctl`. Several of one field are alternatives.
+/// Returns the matches for `journalctl`: alternatives with a `+` between them. Several values of one
+/// field are alternatives, too.
+///
+/// A gap is always wanted: it may have hidden a call that is.
 fn matches(args: &Args) -> Vec<String> {
-    let mut matches = ["call", "sum", "gap"].map(|kind| format!("MCP_RECORD={kind}")).to_vec();
-    let (server, tool) = match args.tool.as_deref().and_then(server_name::split_tool) {
-        Some((server, tool)) => (Some(server), Some(tool)),
-        None => (None, args.tool.as_deref()),
-    };
-    let fields = [
-        ("MCP_SERVER", args.server.as_deref().or(server)),
-        ("MCP_TOOL", tool),
-        ("MCP_CLIENT", args.client.as_deref()),
-    ];
-    matches.extend(
-        fields.into_iter().filter_map(|(field, value)| Some(format!("{field}={}", value?))),
-    );
-    if args.failed {
-        matches.extend(["error", "tool_error", "cancelled"].map(|it| format!("MCP_OUTCOME={it}")));
+    let (server, tool) = (args.server.as_deref(), args.tool.as_deref());
+    // `SERVER__TOOL` may also be the whole name of a tool.
+    let split = tool.and_then(server_name::split_tool);
+    let split = split.filter(|(of, _)| server.is_none_or(|server| server == *of));
+    let targets = [Some((server, tool)), split.map(|(server, tool)| (Some(server), Some(tool)))];
+    let mut matches = Vec::new();
+    for (server, tool) in targets.into_iter().flatten() {
+        matches.extend(["MCP_RECORD=call", "MCP_RECORD=sum"].map(str::to_owned));
+        let client = args.client.as_deref();
+        let fields = [("MCP_SERVER", server), ("MCP_TOOL", tool), ("MCP_CLIENT", client)];
+        matches.extend(
+            fields.into_iter().filter_map(|(field, value)| Some(format!("{field}={}", value?))),
+        );
+        if args.failed {
+            let outcomes = ["error", "tool_error", "cancelled"];
+            matches.extend(outcomes.map(|outcome| format!("MCP_OUTCOME={outcome}")));
+        }
+        matches.push("+".to_owned());
     }
+    matches.push("MCP_RECORD=gap".to_owned());
     matches
 }
 
@@ -207,19 +214,15 @@ mod tests {
 
     #[test]
     fn journalctl_finds_the_records_by_their_fields() {
-        let args = Args { tool: Some("git/log".to_owned()), failed: true, ..Args::default() };
-        assert_eq!(
-            matches(&args),
-            [
-                "MCP_RECORD=call",
-                "MCP_RECORD=sum",
-                "MCP_RECORD=gap",
-                "MCP_SERVER=git",
-                "MCP_TOOL=log",
-                "MCP_OUTCOME=error",
-                "MCP_OUTCOME=tool_error",
-                "MCP_OUTCOME=cancelled"
-            ]
-        );
+        let of_tool = |server: Option<&str>, tool: &str| {
+            let (server, tool) = (server.map(str::to_owned), Some(tool.to_owned()));
+            matches(&Args { server, tool, ..Args::default() }).join(" ")
+        };
+        let failed = Args { failed: true, client: Some("agent".to_owned()), ..Args::default() };
+        insta::assert_snapshot!(matches(&failed).join(" "), @"MCP_RECORD=call MCP_RECORD=sum MCP_CLIENT=agent MCP_OUTCOME=error MCP_OUTCOME=tool_error MCP_OUTCOME=cancelled + MCP_RECORD=gap");
+        insta::assert_snapshot!(of_tool(Some("git"), "log"), @"MCP_RECORD=call MCP_RECORD=sum MCP_SERVER=git MCP_TOOL=log + MCP_RECORD=gap");
+        insta::assert_snapshot!(of_tool(None, "git__log"), @"MCP_RECORD=call MCP_RECORD=sum MCP_TOOL=git__log + MCP_RECORD=call MCP_RECORD=sum MCP_SERVER=git MCP_TOOL=log + MCP_RECORD=gap");
+        let of_another_server = of_tool(Some("jira"), "git__log");
+        insta::assert_snapshot!(of_another_server, @"MCP_RECORD=call MCP_RECORD=sum MCP_SERVER=jira MCP_TOOL=git__log + MCP_RECORD=gap");
     }
 }

@@ -64,7 +64,8 @@ fn wanted_calls(args: &Args, file: &Path, page: Option<&Value>) -> Result<Vec<Va
     Ok(calls)
 }
 
-/// Returns whether a record is wanted.
+/// Returns whether a record is wanted. A gap is wanted whatever is asked for: it may have hidden a
+/// call that is.
 fn is_wanted(args: &Args, call: &Value, since_ms: Option<u64>) -> bool {
     let is = |member: &str, wanted: Option<&String>| {
         wanted.is_none_or(|wanted| call[member] == wanted.as_str())
@@ -72,10 +73,11 @@ fn is_wanted(args: &Args, call: &Value, since_ms: Option<u64>) -> bool {
     let (server, tool) = (call["server"].as_str(), call["tool"].as_str());
     let is_of_tool =
         args.tool.as_deref().is_none_or(|name| server_name::is_tool(name, server, tool));
-    is("server", args.server.as_ref())
+    let is_of_call = is("server", args.server.as_ref())
         && is("client", args.client.as_ref())
         && is_of_tool
-        && !(args.failed && call["outcome"] == "ok")
+        && !(args.failed && call["outcome"] == "ok");
+    (is_of_call || call["dropped"].is_number())
         && since_ms.is_none_or(|since_ms| ended_ms(call) >= Some(since_ms))
 }
 
@@ -114,7 +116,9 @@ mod tests {
         }
         assert!(!wants(Args { tool: Some("lo".to_owned()), ..Args::default() }));
         assert!(!wants(Args { client: Some("cursor".to_owned()), ..Args::default() }));
-        assert!(!wants(Args { failed: true, ..Args::default() }));
+        let failed = Args { failed: true, client: Some("cursor".to_owned()), ..Args::default() };
+        let gap = json!({ "time": "2026-11-26T23:02:05.000Z", "dropped": 3 });
+        assert!(!is_wanted(&failed, &found, None) && is_wanted(&failed, &gap, None));
         let at_ms = time_format::parse_rfc3339("2026-11-26T23:02:07.500Z").expect("a time");
         assert!(is_wanted(&Args::default(), &found, Some(at_ms)));
         assert!(!is_wanted(&Args::default(), &found, Some(at_ms + 1)));
