@@ -67,14 +67,12 @@ impl CallOutcome {
 /// `false`: they are searched and not parsed.
 fn is_tool_error(answer: &Message) -> bool {
     static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(IS_ERROR));
-    let mut rest: &[u8] = answer.bytes();
-    let mut says_true = false;
-    while !says_true && let Some(at) = FINDER.find(rest) {
-        rest = &rest[at + IS_ERROR.len()..];
+    let bytes = answer.bytes();
+    let says_true = FINDER.find_iter(bytes).any(|at| {
         let is_between = |byte: &u8| b"\": \t\r\n".contains(byte);
-        let mut value = rest.iter().skip_while(|byte| is_between(byte));
-        says_true = b"true".iter().all(|byte| value.next() == Some(byte));
-    }
+        let mut rest = bytes[at + IS_ERROR.len()..].iter().skip_while(|byte| is_between(byte));
+        b"true".iter().all(|byte| rest.next() == Some(byte))
+    });
     let is_marked = |result| ObjectMembers::one(result, IS_ERROR) == Some("true");
     says_true && answer.part(MessagePart::Result).is_some_and(is_marked)
 }
