@@ -116,9 +116,10 @@ mod tests {
         }
         assert!(!wants(Args { tool: Some("lo".to_owned()), ..Args::default() }));
         assert!(!wants(Args { client: Some("cursor".to_owned()), ..Args::default() }));
+        assert!(!wants(Args { failed: true, ..Args::default() }));
         let failed = Args { failed: true, client: Some("cursor".to_owned()), ..Args::default() };
         let gap = json!({ "time": "2026-11-26T23:02:05.000Z", "dropped": 3 });
-        assert!(!is_wanted(&failed, &found, None) && is_wanted(&failed, &gap, None));
+        assert!(is_wanted(&failed, &gap, None));
         let at_ms = time_format::parse_rfc3339("2026-11-26T23:02:07.500Z").expect("a time");
         assert!(is_wanted(&Args::default(), &found, Some(at_ms)));
         assert!(!is_wanted(&Args::default(), &found, Some(at_ms + 1)));
