@@ -27,8 +27,9 @@ use crate::{
     telemetry::duration_histogram::DurationHistogram,
 };
 
-/// The name of tools and servers beyond [`defaults::METRIC_SERIES_MAX`].
-const OTHER: &str = "other";
+/// The name of all tools that have no room of their own: beyond [`defaults::METRIC_SERIES_MAX`] in
+/// metrics, and beyond [`defaults::RECENT_SUBJECTS_MAX`] among the recent calls.
+pub(super) const OTHER: &str = "other";
 
 /// The type of failures beyond it that have a number. Source: OpenTelemetry, `error.type`.
 const OTHER_ERROR: &str = "_OTHER";

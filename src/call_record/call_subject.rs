@@ -10,7 +10,7 @@ use super::{
     call_metrics::OperationMetrics,
     call_window::{CallWindow, HISTORY_SLOTS, MINUTE_SLOTS},
 };
-use crate::server_name::ServerName;
+use crate::{config::defaults, redact, server_name::ServerName};
 
 /// The client and the tool of calls, with what is counted for all of them.
 ///
@@ -42,6 +42,11 @@ pub(super) struct SubjectNames<'a> {
     pub(super) server: Option<&'a str>,
     pub(super) item: Option<&'a str>,
     pub(super) client: &'a ClientName,
+}
+
+/// Returns the name of a tool or a prompt, cut to its bounded length in a record.
+pub(super) fn cut_item(name: &str) -> &str {
+    redact::cut(name, defaults::CALL_RECORD_ITEM_BYTES_MAX)
 }
 
 impl CallSubject {

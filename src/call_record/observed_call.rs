@@ -88,7 +88,7 @@ impl ObservedCall {
         let Some(Observation { record, running, .. }) = self.observation.as_deref_mut() else {
             return;
         };
-        record.subject = self.recorder.subject(server, item, &record.caller.name);
+        record.subject = self.recorder.recent().subject(server, item, &record.caller.name);
         self.recorder.running().name(*running, Arc::clone(&record.subject));
     }
 
@@ -175,7 +175,7 @@ impl ObservedCall {
         record.at_server = sent.map(|sent| now - sent);
         if let Some(CallTarget::Asked(asked)) = self.recorder.running().end(*running) {
             let item = asked.item();
-            record.subject = self.recorder.subject(None, item.as_deref(), &asked.client);
+            record.subject = self.recorder.recent().subject(None, item.as_deref(), &asked.client);
         }
         self.recorder.record(observation.record, now);
     }

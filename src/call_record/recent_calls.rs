@@ -12,13 +12,11 @@ use tokio::time::Instant;
 
 use super::{
     CallRecord, CallSubject, CallTotals, ClientName,
-    call_subject::{ServerHistory, SubjectNames},
+    call_metrics::OTHER,
+    call_subject::{ServerHistory, SubjectNames, cut_item},
     call_window::{CallWindow, HISTORY_SLOT_SECONDS, HISTORY_SLOTS, MINUTE_SLOT_SECONDS},
 };
 use crate::{config::defaults, server_name::ServerName};
-
-/// The name of the subject of all calls whose own subject has no room.
-const OTHER: &str = "other";
 
 /// The calls of the last minutes.
 #[derive(Debug)]
@@ -42,13 +40,15 @@ impl Default for RecentCalls {
 }
 
 impl RecentCalls {
-    /// Returns the subject of these names. It is a new one if no call had it yet.
+    /// Returns the subject of these names, of which the tool or the prompt is cut to a bounded
+    /// length. It is a new one if no call had it yet.
     pub(super) fn subject(
         &self,
         server: Option<&ServerName>,
         item: Option<&str>,
         client: &Arc<ClientName>,
     ) -> Arc<CallSubject> {
+        let item = item.map(cut_item);
         let names = SubjectNames { server: server.map(ServerName::as_str), item, client };
         let mut subjects = lock(&self.subjects);
         if let Some(found) = subjects.find(names) {

@@ -13,14 +13,13 @@ use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
 use super::{
-    CallMetrics, CallOutcome, CallRecord, CallSpans, CallSubject, Caller, ClientName, ObservedCall,
-    ParentCall, PeerProtocol, RecentCalls, RunningCalls, TokenCosts, running_calls::AskedTool,
+    CallMetrics, CallOutcome, CallRecord, CallSpans, CallSubject, Caller, ObservedCall, ParentCall,
+    PeerProtocol, RecentCalls, RunningCalls, TokenCosts, running_calls::AskedTool,
 };
 use crate::{
     config::{RecordedCalls, TelemetryConfig, defaults},
     protocol::{Message, ObjectMembers, jsonrpc::MessagePart, payloads::method},
     redact,
-    server_name::ServerName,
     telemetry::{
         ring::Ring,
         trace_context::{TRACEPARENT, TraceParent},
@@ -116,17 +115,6 @@ impl CallRecorder {
             server_protocol: PeerProtocol::default(),
         };
         Some(ObservedCall::new(Arc::clone(self), record, asked))
-    }
-
-    /// Returns the subject of a call of the tool or the prompt `item`.
-    pub(super) fn subject(
-        &self,
-        server: Option<&ServerName>,
-        item: Option<&str>,
-        client: &Arc<ClientName>,
-    ) -> Arc<CallSubject> {
-        let item = item.map(|item| redact::cut(item, defaults::CALL_RECORD_ITEM_BYTES_MAX));
-        self.recent.subject(server, item, client)
     }
 
     /// Returns the records of the last calls.

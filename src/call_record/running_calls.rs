@@ -11,11 +11,10 @@ use bytes::Bytes;
 use slab::Slab;
 use tokio::time::Instant;
 
-use super::{CallSubject, ClientName};
+use super::{CallSubject, ClientName, call_subject::cut_item};
 use crate::{
     config::defaults,
     protocol::{Message, jsonrpc::MessagePart},
-    redact,
 };
 
 /// The calls that have not ended. There are at most as many as requests of clients.
@@ -45,10 +44,9 @@ impl AskedTool {
         let name = match request.bytes().len() < defaults::MEMORY_COUNTED_MIN {
             true => request.slice(MessagePart::Name),
             // The slice would keep the request in memory.
-            false => request.unescaped(MessagePart::Name).map(|name| {
-                let name = redact::cut(&name, defaults::CALL_RECORD_ITEM_BYTES_MAX);
-                serde_json::Value::from(name).to_string().into()
-            }),
+            false => request
+                .unescaped(MessagePart::Name)
+                .map(|name| serde_json::Value::from(cut_item(&name)).to_string().into()),
         };
         Self { name, client: Arc::clone(client) }
     }
@@ -102,9 +100,7 @@ impl RunningCalls {
                 CallTarget::Known(subject) => subject,
                 CallTarget::Asked(asked) => {
                     let item = asked.item();
-                    let item = item
-                        .as_deref()
-                        .map(|item| redact::cut(item, defaults::CALL_RECORD_ITEM_BYTES_MAX));
+                    let item = item.as_deref().map(cut_item);
                     Arc::new(CallSubject::new(None, item, &asked.client, None))
                 }
             };

@@ -167,7 +167,10 @@ fn named(name: &str) -> ClientName {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call_record::{CallOutcome, record::tests::record};
+    use crate::call_record::{
+        CallOutcome,
+        record::tests::{record, subject},
+    };
 
     /// Returns a call of a subject that a search finds, or does not find.
     fn call(tool: &str, is_listed: bool) -> CallRecord {
@@ -230,8 +233,7 @@ mod tests {
         for number in 0..2 * SUMS_MAX {
             let mut call = call("log", false);
             let client = Arc::new(named(&format!("client {number}")));
-            let subject = CallSubject::new(None, Some("log"), &client, None);
-            (call.subject, call.caller.name) = (Arc::new(subject), client);
+            (call.subject, call.caller.name) = (subject(None, Some("log"), &client), client);
             (0..2).for_each(|_| summary.add(&call, 1000, &mut entries));
         }
         let mixed = mixed_sums(&mut summary);
