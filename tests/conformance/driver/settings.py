@@ -8,11 +8,14 @@ from . import modern
 CLIENT_METADATA_URL = "https://conformance-test.local/client-metadata.json"
 # The name of the credential with the secret of a registered client.
 SECRET = "client-secret"
+# The scenario whose server has room for one call of all its sessions. It answers the call on the stream that
+# any session opens meanwhile, so that metamcp must have one session with it.
+ONE_SESSION = "sse-retry"
 
 
 def server(url, era, version, scenario, context):
     """Returns the table of the server."""
-    table = {"url": url, **sharing(era, version)}
+    table = {"url": url, **sharing(era, version, scenario)}
     if scenario == "auth/basic-cimd":
         table["auth"] = {"client_metadata_url": CLIENT_METADATA_URL}
     elif "client_secret" in context:
@@ -27,9 +30,9 @@ def credentials(context):
     return {SECRET: context["client_secret"]} if "client_secret" in context else {}
 
 
-def sharing(era, version):
+def sharing(era, version, scenario):
     """Returns the declared sharing of the server, so that it can send requests to its client."""
-    if version == modern.VERSION:
+    if version == modern.VERSION or scenario == ONE_SESSION:
         return legs.SHARED
     # A legacy server sends requests outside of answers. Without a session, a client only has its request.
     return legs.SESSION if era == "legacy" else legs.EXCLUSIVE
